@@ -1,0 +1,3 @@
+//! An embedded Kubernetes API with simulated nodes.
+
+pub mod clock;

@@ -1,0 +1,1 @@
+//! Every agreement between Muster's programs, and with the kubelet.
