@@ -1,3 +1,4 @@
 //! An embedded Kubernetes API with simulated nodes.
 
 pub mod clock;
+pub mod store;
