@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use imbl::OrdMap;
@@ -90,11 +91,19 @@ pub struct Subscription {
     pub changes: mpsc::Receiver<Arc<Change>>,
     /// The store's revision when the subscription began.
     pub revision: u64,
+    /// Set when the watcher was cut off for being slow.
+    pub lagged: Arc<AtomicBool>,
 }
 
 // === impl Object ===
 
 impl Object {
+    /// An object that was never stored: the answer to a dry run.
+    pub fn unstored(value: Value) -> Self {
+        let bare = Bytes::from(serde_json::to_vec(&value).unwrap_or_default());
+        Self { revision: 0, value, bare }
+    }
+
     fn new(revision: u64, mut value: Value) -> Self {
         meta::edit(&mut value)
             .insert("resourceVersion".into(), Value::String(revision.to_string()));
@@ -209,8 +218,8 @@ impl Store {
         let table = inner.table(resource);
         let replay = table.since(since, &filter)?;
         let (sender, changes) = mpsc::channel(self.limits.backlog);
-        table.add_watcher(id, filter, sender);
-        Ok(Subscription { replay, changes, revision })
+        let lagged = table.add_watcher(id, filter, sender);
+        Ok(Subscription { replay, changes, revision, lagged })
     }
 
     /// Reads a snapshot and subscribes from it, under one lock.
@@ -225,8 +234,8 @@ impl Store {
         let table = inner.table(resource);
         let objects = table.objects.clone();
         let (sender, changes) = mpsc::channel(self.limits.backlog);
-        table.add_watcher(id, filter, sender);
-        (objects, Subscription { replay: Vec::new(), changes, revision })
+        let lagged = table.add_watcher(id, filter, sender);
+        (objects, Subscription { replay: Vec::new(), changes, revision, lagged })
     }
 
     /// Forgets the log: a watch from an older revision gets 410 from now on.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use muster_objects::meta;
 use muster_objects::select::{FieldSelector, LabelSelector};
@@ -50,6 +51,7 @@ pub(super) struct Table {
 struct Watcher {
     filter: Filter,
     sender: mpsc::Sender<Arc<Change>>,
+    lagged: Arc<AtomicBool>,
 }
 
 const NODE_FIELD: &str = "spec.nodeName";
@@ -127,7 +129,7 @@ impl Table {
         id: u64,
         filter: Filter,
         sender: mpsc::Sender<Arc<Change>>,
-    ) {
+    ) -> Arc<AtomicBool> {
         let closed: Vec<u64> =
             self.watchers.iter().filter(|(_, w)| w.sender.is_closed()).map(|(id, _)| *id).collect();
         closed.into_iter().for_each(|id| self.drop_watcher(id));
@@ -135,7 +137,9 @@ impl Table {
             Some(node) => self.by_node.entry(node.to_owned()).or_default().push(id),
             None => self.general.push(id),
         }
-        self.watchers.insert(id, Watcher { filter, sender });
+        let lagged = Arc::new(AtomicBool::new(false));
+        self.watchers.insert(id, Watcher { filter, sender, lagged: lagged.clone() });
+        lagged
     }
 
     fn drop_watcher(&mut self, id: u64) {
