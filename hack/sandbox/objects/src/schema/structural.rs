@@ -1,0 +1,1 @@
+//! What makes a schema structural.
