@@ -170,7 +170,7 @@ const KNOWN: [&str; 13] = [
 ];
 
 /// cel-go's text for a name that it does not know.
-fn undeclared(source: &str, name: &str) -> String {
+pub fn undeclared(source: &str, name: &str) -> String {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let place = source
         .match_indices(name)
