@@ -2,6 +2,7 @@
 # The cluster's programs, built from the Go module in this directory and kept in a cache directory that
 # is named after everything they are made of. Sourced; the caller has process.sh.
 
+BUILD_PID= # of the go build under way: stop it when leaving early
 MODULE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # binaries_dir: where the programs of this module and this Go are, or will be.
@@ -33,6 +34,7 @@ build_binaries() {
             flags+=" -X $package.gitVersion=$version -X $package.gitTreeState=clean"
             flags+=" -X $package.gitMajor=1 -X $package.gitMinor=$(cut -d. -f2 <<<"$version")"
         done
+        flags+=" -X sigs.k8s.io/jobset/pkg/version.GitVersion=$(go list -mod=readonly -m -f '{{.Version}}' sigs.k8s.io/jobset)"
         build_one prepare ./cmd/prepare "$flags"
         build_one jobset-controller sigs.k8s.io/jobset "$flags"
         build_one kplane ./cmd/kplane "$flags"
@@ -48,24 +50,33 @@ build_binaries() {
     exec 8>&-
 }
 
-# build_one NAME PACKAGE LINKER_FLAGS: shows every 15 s how far it is.
+# build_one NAME PACKAGE LINKER_FLAGS: shows every 15 s how far it is. BUILD_PID is set while it runs.
 build_one() {
-    local name=$1 package=$2 flags=$3 log=$BIN/$1.log pid total ticks=0 status=0
+    local name=$1 package=$2 flags=$3 log=$BIN/$1.log began=$SECONDS cpu_before total ticks=0
     total=$(go list -mod=readonly -deps "$package" | wc -l)
-    (
-        TIMEFORMAT='%R %U %S'
-        time CGO_ENABLED=0 nice go build -v -mod=readonly -buildvcs=false -trimpath \
-            -ldflags "$flags" -o "$BIN/$name" "$package" 2>"$log" 8>&-
-    ) 2>"$log.time" &
-    pid=$!
-    while kill -0 "$pid" 2>/dev/null; do
+    count_cpu
+    cpu_before=$CPU
+    CGO_ENABLED=0 nice go build -v -mod=readonly -buildvcs=false -trimpath \
+        -ldflags "$flags" -o "$BIN/$name" "$package" >"$log" 2>&1 8>&- 9>&- &
+    BUILD_PID=$!
+    while kill -0 "$BUILD_PID" 2>/dev/null; do
         sleep 1
         ((++ticks % 15)) || say "$name: $(grep -cv ' ' "$log" || true) packages compiled of at most $total"
     done
-    wait "$pid" || status=$?
-    if ((status)); then
+    if ! wait "$BUILD_PID"; then
+        BUILD_PID=
         tail -n 20 "$log" >&2
         fail "go build of $package failed"
     fi
-    say "$name: built in $(awk 'END { printf "%.0f s, %.0f s of CPU time", $1, $2 + $3 }' "$log.time")"
+    BUILD_PID=
+    count_cpu
+    say "$name: built in $((SECONDS - began)) s, $((CPU - cpu_before)) s of CPU time"
+}
+
+# count_cpu: set CPU to the seconds that this script's children have used. (Not a command substitution:
+# that is a shell of its own, without children.)
+count_cpu() {
+    local LC_ALL=C
+    times >"$BIN/times"
+    CPU=$(awk -F'[ms ]+' 'NR == 2 { printf "%.0f", 60 * $1 + $2 + 60 * $3 + $4 }' "$BIN/times")
 }

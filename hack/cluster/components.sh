@@ -70,7 +70,9 @@ ready_kube_apiserver() { [[ $(admin get --raw /readyz) == ok ]]; }
 # --- kube-controller-manager
 
 # Nodes of a test cluster may have no kubelet, so nobody is missed when a node is silent for a day.
+# What it is known to make anew goes away first, so that readiness means the same after a restart.
 launch_kube_controller_manager() {
+    admin delete configmap kube-root-ca.crt --namespace default --ignore-not-found >/dev/null
     start_process kube-controller-manager "$BIN/kplane" kube-controller-manager \
         --kubeconfig="$PKI/kube-controller-manager.kubeconfig" --secure-port=0 --leader-elect=false \
         --use-service-account-credentials=true --service-account-private-key-file="$PKI/service-account.key" \
@@ -80,31 +82,39 @@ launch_kube_controller_manager() {
         --node-startup-grace-period=24h --node-monitor-grace-period=24h
 }
 
-ready_kube_controller_manager() { admin get serviceaccount default --namespace default; }
+ready_kube_controller_manager() { admin get --namespace default serviceaccount/default configmap/kube-root-ca.crt; }
 
 # --- kube-scheduler
 
 launch_kube_scheduler() {
+    SCHEDULER_PORT=$("$BIN/prepare" ports 1)
     start_process kube-scheduler "$BIN/kplane" kube-scheduler \
-        --kubeconfig="$PKI/kube-scheduler.kubeconfig" --secure-port=0 --leader-elect=false \
+        --kubeconfig="$PKI/kube-scheduler.kubeconfig" --leader-elect=false \
+        --bind-address=127.0.0.1 --secure-port="$SCHEDULER_PORT" \
+        --tls-cert-file="$PKI/kube-scheduler.crt" --tls-private-key-file="$PKI/kube-scheduler.key" \
         --profiling=false --kube-api-qps=500 --kube-api-burst=1000
 }
 
-# Without leader election it takes pods as soon as its caches are full.
-ready_kube_scheduler() { grep -q 'Caches are synced\|Starting Kubernetes Scheduler' "$RUN/log/kube-scheduler.log"; }
+ready_kube_scheduler() { [[ $(admin --server "https://127.0.0.1:$SCHEDULER_PORT" get --raw /readyz) == ok ]]; }
 
 # --- JobSet
 
 launch_jobset_controller() {
-    local port
+    local port log=$RUN/log/jobset-manifests.log
     port=$("$BIN/prepare" ports 1)
     "$BIN/prepare" jobset "$BIN/jobset" "$RUN" "$port"
-    admin apply --server-side --force-conflicts --filename "$BIN/jobset/crd.yaml" \
-        --filename "$RUN/jobset/cluster.yaml" --filename "$RUN/jobset/webhooks.yaml" >"$RUN/log/jobset-apply.log" 2>&1 ||
-        { show_log jobset-apply && fail "the JobSet manifests were refused"; }
+    {
+        admin apply --server-side --force-conflicts --filename "$BIN/jobset/crd.yaml" &&
+            admin apply --server-side --force-conflicts --filename "$RUN/jobset/cluster.yaml" &&
+            admin apply --server-side --force-conflicts --filename "$RUN/jobset/webhooks.yaml" &&
+            wait_until kube-apiserver 60 is_served jobset.x-k8s.io/v1alpha2 jobsets
+    } >"$log" 2>&1 || { show_log jobset-manifests && fail "JobSet could not be installed"; }
     start_process jobset-controller "$BIN/jobset-controller" --zap-log-level=info \
         --kubeconfig="$PKI/jobset-controller.kubeconfig" --config="$RUN/jobset/config.yaml"
 }
+
+# is_served GROUP/VERSION PLURAL: the controller would wait 10 s if it started before discovery has it.
+is_served() { admin get --raw "/apis/$1" | grep -q "\"name\":\"$2\""; }
 
 # A JobSet that is only tried out: its webhooks must let it pass and fill in the success policy.
 ready_jobset_controller() {

@@ -33,7 +33,7 @@ var (
 var clients = []leaf{
 	{name: "admin", user: "kubernetes-admin", groups: []string{"system:masters"}, usage: client},
 	{name: "kube-controller-manager", user: "system:kube-controller-manager", usage: client},
-	{name: "kube-scheduler", user: "system:kube-scheduler", usage: client},
+	{name: "kube-scheduler", user: "system:kube-scheduler", usage: both}, // it serves /readyz
 	{name: "jobset-controller", user: jobSetUser, usage: client},
 }
 
