@@ -213,8 +213,9 @@ impl Table {
     pub fn load(file: &Path) -> anyhow::Result<Table> {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
-        let mut table: Table =
-            serde_saphyr::from_str(&text).with_context(|| format!("in {}", file.display()))?;
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let mut table: Table = serde_saphyr::from_str_with_options(&text, options)
+            .with_context(|| format!("in {}", file.display()))?;
         table.file = file.to_path_buf();
         for case in &table.cases {
             for step in &case.steps {

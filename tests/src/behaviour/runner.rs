@@ -22,6 +22,8 @@ const AT_ONCE: usize = 8;
 const CASE_LIMIT: Duration = Duration::from_secs(90);
 /// How long a step with `retry` is repeated.
 const RETRY_LIMIT: Duration = Duration::from_secs(20);
+/// The length of `${large}`: more than a server takes.
+const LARGE: usize = 4 << 20;
 /// How long a fresh namespace may take to get its default service account.
 const ACCOUNT_LIMIT: Duration = Duration::from_secs(5);
 
@@ -155,6 +157,7 @@ impl<'a> Run<'a> {
         self.names.set("rand", rand);
         self.names.set("webhooks", format!("{}/{rand}", hooks.url()));
         self.names.set("ca", hooks.ca_bundle());
+        self.names.set("large", "x".repeat(LARGE));
         self.transcript.call(namespace, "<ns>");
         self.transcript.call(rand, "<rand>");
         self.transcript.call(&self.names.get("shared"), "<shared>");

@@ -45,10 +45,9 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(tracing::Level::WARN)
-        .init();
+    // Refusals are what the table is about: the client need not report them.
+    let filter = tracing_subscriber::EnvFilter::new("warn,kube_client=off");
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
     let Args { table, filter, command } = Args::parse();
     let tables = Table::load_all(&table.unwrap_or_else(behaviour::directory))?;
     let failed = match command {
