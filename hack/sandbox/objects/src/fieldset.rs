@@ -223,7 +223,7 @@ fn read(map: &Map<String, Value>) -> Result<(FieldSet, bool), String> {
 fn list(node: &Map<String, Value>, prefix: &mut Vec<Element>, all: &mut Vec<Path>) {
     let mut here: Vec<(Element, &Map<String, Value>)> =
         children(node).map(|(key, node)| (Element::parse(key), node)).collect();
-    here.sort_by(|a, b| a.0.cmp(&b.0));
+    here.sort_by(|a, b| a.0.order(&b.0));
     for (element, _) in here.iter().filter(|(_, node)| is_member(node)) {
         prefix.push(element.clone());
         all.push(Path(prefix.clone()));

@@ -159,7 +159,7 @@ fn cap(entries: &mut Vec<Entry>) {
         updates.push(std::mem::take(entry));
         false
     });
-    updates.sort_by(|a, b| a.seconds().cmp(&b.seconds()).then_with(|| a.id().cmp(&b.id())));
+    updates.sort_by(|a, b| a.seconds().cmp(b.seconds()).then_with(|| a.id().cmp(&b.id())));
     let mut excess = updates.len() - MAX_UPDATE_ENTRIES;
     let mut kept: Vec<Entry> = Vec::new();
     // Per version: where the first of the old entries is kept, and whether it is a bucket by now.

@@ -176,7 +176,7 @@ impl Element {
     }
 
     /// Kubernetes' order: fields, then keys, values and places.
-    pub fn cmp(&self, other: &Self) -> Ordering {
+    pub fn order(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a.cmp(b),
             (Self::Keys(a), Self::Keys(b)) => {

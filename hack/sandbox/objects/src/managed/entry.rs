@@ -42,7 +42,7 @@ pub fn encode(mut entries: Vec<Entry>) -> Option<Value> {
         // "Apply" sorts before "Update".
         b.is_apply
             .cmp(&a.is_apply)
-            .then_with(|| a.seconds().cmp(&b.seconds()))
+            .then_with(|| a.seconds().cmp(b.seconds()))
             .then_with(|| a.manager.cmp(&b.manager))
             .then_with(|| a.api_version.cmp(&b.api_version))
             .then_with(|| a.subresource.cmp(&b.subresource))
