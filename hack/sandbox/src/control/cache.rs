@@ -206,7 +206,7 @@ impl Cache {
     pub async fn synced(&self) {
         let mut seen = self.synced.subscribe();
         // The sender lives as long as `self`.
-        let _in = seen.wait_for(|yes| *yes).await;
+        drop(seen.wait_for(|yes| *yes).await);
     }
 
     /// Whether the first list is in.

@@ -97,7 +97,9 @@ impl Collector {
         let verdict = self.graph.lock().verdict(&node.object, &owners);
         match verdict {
             Verdict::Keep => Ok(()),
-            Verdict::Delete(how) => Ok(self.rest.delete(&node.kind, &node.object, Some(how)).await?),
+            Verdict::Delete(how) => {
+                Ok(self.rest.delete(&node.kind, &node.object, Some(how)).await?)
+            }
             Verdict::Unlink(gone) => self.unlink(&node, &gone).await,
         }
     }
@@ -141,9 +143,7 @@ impl Collector {
             "ownerReferences": left,
         }});
         let (namespace, name) = (meta::namespace(&node.object), meta::name(&node.object));
-        Ok(ignore_missing(
-            self.rest.patch_merge(&node.kind, namespace, name, "", &patch).await,
-        )?)
+        Ok(ignore_missing(self.rest.patch_merge(&node.kind, namespace, name, "", &patch).await)?)
     }
 
     async fn orphan(&self, owner: &Node) -> Result<(), Error> {

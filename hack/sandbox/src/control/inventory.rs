@@ -136,7 +136,7 @@ impl Inventory {
     pub async fn ready(&self) {
         let mut round = self.round.subscribe();
         // The sender lives as long as `self`.
-        let _known = round.wait_for(|n| *n > 0).await;
+        drop(round.wait_for(|n| *n > 0).await);
         for cache in self.caches() {
             cache.synced().await;
         }

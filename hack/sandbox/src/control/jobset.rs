@@ -216,5 +216,9 @@ where
     F: Future<Output = Result<(), kube::Error>>,
 {
     let requests: Vec<F> = requests.collect();
-    futures::stream::iter(requests).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await.map(drop)
+    futures::stream::iter(requests)
+        .buffer_unordered(AT_ONCE)
+        .try_collect::<Vec<()>>()
+        .await
+        .map(drop)
 }

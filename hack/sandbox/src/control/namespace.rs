@@ -250,20 +250,49 @@ pub(crate) fn describe(namespace: &Value, left: &[Remains], now: Timestamp) -> V
     let held: Vec<String> =
         held.iter().map(|(f, n)| format!("{f} in {n} resource instances")).collect();
     let rows = [
-        ("NamespaceDeletionDiscoveryFailure", None, "ResourcesDiscovered",
-            "All resources successfully discovered"),
-        ("NamespaceDeletionGroupVersionParsingFailure", None, "ParsedGroupVersions",
-            "All legacy kube types successfully parsed"),
-        ("NamespaceDeletionContentFailure", None, "ContentDeleted",
-            "All content successfully deleted, may be waiting on finalization"),
-        ("NamespaceContentRemaining",
-            (!remaining.is_empty()).then(|| ("SomeResourcesRemain",
-                format!("Some resources are remaining: {}", remaining.join(", ")))),
-            "ContentRemoved", "All content successfully removed"),
-        ("NamespaceFinalizersRemaining",
-            (!held.is_empty()).then(|| ("SomeFinalizersRemain",
-                format!("Some content in the namespace has finalizers remaining: {}", held.join(", ")))),
-            "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            None,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            None,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            None,
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            (!remaining.is_empty()).then(|| {
+                (
+                    "SomeResourcesRemain",
+                    format!("Some resources are remaining: {}", remaining.join(", ")),
+                )
+            }),
+            "ContentRemoved",
+            "All content successfully removed",
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            (!held.is_empty()).then(|| {
+                (
+                    "SomeFinalizersRemain",
+                    format!(
+                        "Some content in the namespace has finalizers remaining: {}",
+                        held.join(", ")
+                    ),
+                )
+            }),
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
     ];
     let mut status = namespace.get("status").cloned().unwrap_or_else(|| json!({}));
     let mut list = json::list(&status, "/conditions").to_vec();
@@ -289,4 +318,3 @@ pub(crate) fn describe(namespace: &Value, left: &[Remains], now: Timestamp) -> V
     status["phase"] = "Terminating".into();
     status
 }
-

@@ -261,7 +261,11 @@ impl Rest {
             }
             // Gone, or another object has the name by now.
             Err(error) if matches!(status_code(&error), 404 | 409) => {
-                if status_code(&error) == 404 { Ok(()) } else { self.still_there(kind, object, error).await }
+                if status_code(&error) == 404 {
+                    Ok(())
+                } else {
+                    self.still_there(kind, object, error).await
+                }
             }
             Err(error) => Err(error),
         }

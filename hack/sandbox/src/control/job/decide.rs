@@ -195,8 +195,7 @@ impl Pass<'_> {
         let mut held: BTreeMap<usize, &JobPod> = BTreeMap::new();
         if self.indexed {
             let completions = self.completions.unwrap_or(0);
-            done_before =
-                Indexes::parse(json::text(job, "/status/completedIndexes"), completions);
+            done_before = Indexes::parse(json::text(job, "/status/completedIndexes"), completions);
             done = done_before.clone();
             for pod in self.pods.iter().filter(|p| p.tracked && p.phase == Phase::Succeeded) {
                 if let Some(index) = pod.index.filter(|i| *i < completions) {
@@ -230,7 +229,15 @@ impl Pass<'_> {
             ready = 0;
         } else {
             if !meta::is_terminating(job) {
-                self.manage(&active, succeeded, terminating, &done, lost.as_ref(), &held, &mut plan);
+                self.manage(
+                    &active,
+                    succeeded,
+                    terminating,
+                    &done,
+                    lost.as_ref(),
+                    &held,
+                    &mut plan,
+                );
                 let gone: HashSet<&str> = plan.delete.iter().map(|d| d.name.as_str()).collect();
                 ready -= active.iter().filter(|p| p.ready && gone.contains(&*p.name)).count();
                 now_active = now_active - plan.delete.len() + plan.create.len();
@@ -274,7 +281,9 @@ impl Pass<'_> {
 
     /// An end that an earlier pass has decided, or that the failure policy decides now.
     fn foregone(&self) -> Option<Finish> {
-        for (had, kind) in [("SuccessCriteriaMet", "SuccessCriteriaMet"), ("FailureTarget", "FailureTarget")] {
+        for (had, kind) in
+            [("SuccessCriteriaMet", "SuccessCriteriaMet"), ("FailureTarget", "FailureTarget")]
+        {
             if let Some(condition) = json::condition(self.job, had)
                 && json::text(condition, "/status") == "True"
             {
@@ -305,9 +314,7 @@ impl Pass<'_> {
         let unset = if self.per_index.is_some() { i64::from(i32::MAX) } else { 6 };
         let limit = json::int(self.job, "/spec/backoffLimit").unwrap_or(unset);
         let restarts: i64 = match json::text(self.job, "/spec/template/spec/restartPolicy") {
-            "OnFailure" => {
-                self.pods.iter().filter(|p| !p.is_over()).map(|p| p.restarts).sum()
-            }
+            "OnFailure" => self.pods.iter().filter(|p| !p.is_over()).map(|p| p.restarts).sum(),
             _ => 0,
         };
         if failed > limit || (restarts > 0 && restarts >= limit) {
@@ -328,8 +335,7 @@ impl Pass<'_> {
     }
 
     fn lost_indexes(&self, limit: i64, completions: usize) -> Indexes {
-        let mut lost =
-            Indexes::parse(json::text(self.job, "/status/failedIndexes"), completions);
+        let mut lost = Indexes::parse(json::text(self.job, "/status/failedIndexes"), completions);
         for pod in self.pods.iter().filter(|p| p.tracked && self.failed(p)) {
             let Some(index) = pod.index.filter(|i| *i < completions) else { continue };
             let verdict = policy::judge(self.job, pod);
@@ -548,9 +554,8 @@ impl Pass<'_> {
             let failed = self.failed(pod);
             let waits_for_successor =
                 pod.index.and_then(|i| held.get(&i)).is_some_and(|h| h.uid == pod.uid);
-            let may_go = unconditional
-                || pod.phase == Phase::Succeeded
-                || (failed && !waits_for_successor);
+            let may_go =
+                unconditional || pod.phase == Phase::Succeeded || (failed && !waits_for_successor);
             if !may_go {
                 continue;
             }
@@ -631,10 +636,8 @@ fn wait_until(failures: u32, last: Option<Timestamp>) -> Option<Timestamp> {
 
 fn next_backoff(have: Backoff, ok: &[&JobPod], bad: &[&JobPod]) -> Backoff {
     let last_ok = ok.iter().map(|p| p.finished).max();
-    let later: Vec<Timestamp> = (bad.iter())
-        .map(|p| p.finished)
-        .filter(|at| last_ok.is_none_or(|ok| *at > ok))
-        .collect();
+    let later: Vec<Timestamp> =
+        (bad.iter()).map(|p| p.finished).filter(|at| last_ok.is_none_or(|ok| *at > ok)).collect();
     let base = if last_ok.is_some() { Backoff::default() } else { have };
     Backoff {
         failures: base.failures + u32::try_from(later.len()).unwrap_or(u32::MAX),

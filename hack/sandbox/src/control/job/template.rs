@@ -93,7 +93,8 @@ fn prefix(job: &str, index: Option<usize>) -> String {
     let Some(index) = index else { return format!("{job}-") };
     let end = format!("-{index}-");
     let room = LONGEST_PREFIX.saturating_sub(end.len());
-    let mut cut = job.len().min(if job.len() + end.len() > LONGEST_PREFIX { room } else { job.len() });
+    let mut cut =
+        job.len().min(if job.len() + end.len() > LONGEST_PREFIX { room } else { job.len() });
     while !job.is_char_boundary(cut) {
         cut -= 1;
     }

@@ -66,7 +66,11 @@ pub fn default_jobset(set: &mut Value) {
 }
 
 fn list_mut<'a>(value: &'a mut Value, pointer: &str) -> &'a mut [Value] {
-    value.pointer_mut(pointer).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
+    value
+        .pointer_mut(pointer)
+        .and_then(Value::as_array_mut)
+        .map(Vec::as_mut_slice)
+        .unwrap_or_default()
 }
 
 /// What is wrong with a new JobSet.
@@ -136,9 +140,13 @@ pub fn validate_update(old: &Value, new: &Value) -> Vec<FieldError> {
         let olds = had.as_array().map(Vec::as_slice).unwrap_or_default();
         let news = wanted.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
         for (new, old) in news.iter_mut().zip(olds) {
-            for pointer in ["/metadata/labels", "/metadata/annotations", "/spec/nodeSelector",
-                "/spec/tolerations", "/spec/schedulingGates"]
-            {
+            for pointer in [
+                "/metadata/labels",
+                "/metadata/annotations",
+                "/spec/nodeSelector",
+                "/spec/tolerations",
+                "/spec/schedulingGates",
+            ] {
                 copy(new, old, &format!("/template/spec/template{pointer}"));
             }
         }
@@ -308,28 +316,49 @@ fn failure_policy(errors: &mut Vec<FieldError>, set: &Value, known: &HashSet<&st
             ));
         };
         if name.is_empty() || name.len() > 128 {
-            wrong("name", name, format!(
-                "invalid failure policy rule name of length {}, the rule name must be at least 1 \
-                 characters long and at most 128 characters long", name.len()));
+            wrong(
+                "name",
+                name,
+                format!(
+                    "invalid failure policy rule name of length {}, the rule name must be at least 1 \
+                 characters long and at most 128 characters long",
+                    name.len()
+                ),
+            );
         }
         if !RULE_NAME.as_ref().is_some_and(|form| form.is_match(name)) {
-            wrong("name", name, format!(
-                "invalid failure policy rule name '{name}', a failure policy rule name must start \
+            wrong(
+                "name",
+                name,
+                format!(
+                    "invalid failure policy rule name '{name}', a failure policy rule name must start \
                  with an alphabetic character, optionally followed by a string of alphanumeric \
-                 characters or '_,:', and must end with an alphanumeric character or '_'"));
+                 characters or '_,:', and must end with an alphanumeric character or '_'"
+                ),
+            );
         }
         for target in json::list(rule, "/targetReplicatedJobs").iter().filter_map(Value::as_str) {
             if !known.contains(target) {
-                wrong("targetReplicatedJobs", target, format!(
-                    "invalid replicatedJob name '{target}' in failure policy does not appear in \
-                     .spec.ReplicatedJobs"));
+                wrong(
+                    "targetReplicatedJobs",
+                    target,
+                    format!(
+                        "invalid replicatedJob name '{target}' in failure policy does not appear in \
+                     .spec.ReplicatedJobs"
+                    ),
+                );
             }
         }
         for reason in json::list(rule, "/onJobFailureReasons").iter().filter_map(Value::as_str) {
             if !REASONS.contains(&reason) {
-                wrong("onJobFailureReasons", reason, format!(
-                    "invalid job failure reason '{reason}' in failure policy is not a recognized \
-                     job failure reason"));
+                wrong(
+                    "onJobFailureReasons",
+                    reason,
+                    format!(
+                        "invalid job failure reason '{reason}' in failure policy is not a recognized \
+                     job failure reason"
+                    ),
+                );
             }
         }
         by_name.entry(name).or_default().push(at);

@@ -104,7 +104,8 @@ pub fn job(set: &Value, replicated: &Value, index: i64) -> Value {
         spec["template"]["spec"]["subdomain"] = subdomain(set).into();
     }
     let annotations = &metadata["annotations"];
-    if annotations.get(names::EXCLUSIVE).is_some() && annotations.get(names::NODE_SELECTOR).is_some()
+    if annotations.get(names::EXCLUSIVE).is_some()
+        && annotations.get(names::NODE_SELECTOR).is_some()
     {
         pin(&mut spec["template"]["spec"], meta::namespace(set), &name);
     }
@@ -128,8 +129,7 @@ fn pin(pod: &mut Value, namespace: &str, job: &str) {
 
 fn mark(metadata: &mut Value, own: &Value, marks: &Map<String, Value>, extra: &Map<String, Value>) {
     for field in ["labels", "annotations"] {
-        let mut map =
-            own.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut map = own.get(field).and_then(Value::as_object).cloned().unwrap_or_default();
         map.extend(marks.clone());
         if field == "annotations" {
             map.extend(extra.clone());

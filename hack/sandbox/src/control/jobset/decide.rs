@@ -85,7 +85,12 @@ pub fn decide(set: &Value, jobs: &[Arc<Value>], has_service: bool, now: Timestam
     let mut pass = Pass { set, now, counts: BTreeMap::new(), owned, status, plan: Plan::default() };
     pass.run(has_service);
     let mut plan = pass.plan;
-    if set.get("status") != Some(&pass.status) {
+    let before = set.get("status").filter(|status| status.is_object());
+    if before.unwrap_or(&json!({})) != &pass.status {
+        // The counter is always written, zero or not.
+        if pass.status.get("restarts").is_none() {
+            pass.status["restarts"] = 0.into();
+        }
         plan.status = Some(pass.status);
     }
     plan
@@ -146,7 +151,12 @@ impl Pass<'_> {
         }
         if !self.owned.successful.is_empty() && self.succeeded() {
             self.status["terminalState"] = "Completed".into();
-            self.condition("Completed", "True", "AllJobsCompleted", "jobset completed successfully");
+            self.condition(
+                "Completed",
+                "True",
+                "AllJobsCompleted",
+                "jobset completed successfully",
+            );
             return;
         }
         if build::has_dns(self.set) && !has_service {
@@ -173,10 +183,10 @@ impl Pass<'_> {
         for job in &self.owned.active {
             let Some(count) = counts.get_mut(replicated_job_of(job)) else { continue };
             let parallelism = json::int(job, "/spec/parallelism").unwrap_or(1);
-            let pods = json::int(job, "/spec/completions").map_or(parallelism, |n| n.min(parallelism));
+            let pods =
+                json::int(job, "/spec/completions").map_or(parallelism, |n| n.min(parallelism));
             let status = |field: &str| json::int(job, field).unwrap_or(0);
-            count.ready +=
-                i64::from(status("/status/succeeded") + status("/status/ready") >= pods);
+            count.ready += i64::from(status("/status/succeeded") + status("/status/ready") >= pods);
             count.active += i64::from(status("/status/active") > 0);
             count.suspended += i64::from(is_suspended(job));
         }
@@ -202,11 +212,6 @@ impl Pass<'_> {
         have.sort_by(|a, b| json::text(b, "/name").cmp(json::text(a, "/name")));
         if have != list {
             self.status["replicatedJobsStatus"] = list.into();
-        }
-        if self.status.get("restarts").is_none()
-            && self.status.as_object().is_some_and(|s| !s.is_empty())
-        {
-            self.status["restarts"] = 0.into();
         }
         self.counts = counts;
     }
@@ -251,8 +256,7 @@ impl Pass<'_> {
         };
         let mut rules = json::list(policy, "/rules").iter();
         let found = rules.find_map(|rule| {
-            let mut matching =
-                self.owned.failed.iter().filter(|job| applies(rule, job)).peekable();
+            let mut matching = self.owned.failed.iter().filter(|job| applies(rule, job)).peekable();
             matching.peek()?;
             Some((json::text(rule, "/action").to_owned(), first_failed(matching)))
         });
@@ -325,11 +329,12 @@ impl Pass<'_> {
             == "BlockingRecreate"
             && !self.owned.previous.is_empty();
         let owned = &self.owned;
-        let exist: HashSet<String> = [&owned.active, &owned.successful, &owned.failed, &owned.previous]
-            .into_iter()
-            .flatten()
-            .map(|job| meta::name(job).to_owned())
-            .collect();
+        let exist: HashSet<String> =
+            [&owned.active, &owned.successful, &owned.failed, &owned.previous]
+                .into_iter()
+                .flatten()
+                .map(|job| meta::name(job).to_owned())
+                .collect();
         let all = self.replicated();
         for replicated in &all {
             if !self.dependencies_met(replicated, &all) {
@@ -430,9 +435,6 @@ impl Pass<'_> {
         }
         if changed {
             self.status["conditions"] = list.into();
-            if self.status.get("restarts").is_none() {
-                self.status["restarts"] = 0.into();
-            }
             self.plan.events.push(EventText {
                 warning: kind == "Failed",
                 reason: reason.to_owned(),

@@ -1,0 +1,1 @@
+//! The controllers against the API.
