@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{body, read, write};
 use crate::admit::Operation;
 use crate::api::{Api, Call};
-use crate::builtin::{self, Propagation};
+use crate::builtin;
 use crate::clock;
 use crate::crd;
 use crate::kinds::Kind;
@@ -22,6 +22,17 @@ use crate::store::{Expect, Object, within};
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 const TRIES: usize = 16;
+
+/// What becomes of dependents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Propagation {
+    /// They go after the object.
+    Background,
+    /// They go first; the object waits for them.
+    Foreground,
+    /// They stay and forget the object.
+    Orphan,
+}
 
 /// How a deletion shall go.
 #[derive(Debug, Clone, Default)]
@@ -174,7 +185,7 @@ async fn remove(
         check(&call.kind, &live, options)?;
         if warnings.is_none() {
             let old = Some(&live.value);
-            let found = write::review(api, call, Operation::Delete, name, None, old).await?;
+            let (_, found) = write::review(api, call, Operation::Delete, name, None, old).await?;
             warnings = Some(found);
         }
         match step(api, &call.kind, live, options)? {
@@ -299,7 +310,7 @@ fn set_finalizers(kind: &Kind, next: &mut Value, options: &Options) {
         Some(Propagation::Background) => (false, false),
         None if has(ORPHAN) || has(FOREGROUND) => (has(ORPHAN), has(FOREGROUND)),
         None => (
-            builtin::default_propagation(&kind.group, &kind.kind) == Propagation::Orphan
+            builtin::default_propagation(&kind.group, &kind.kind) == builtin::Propagation::Orphan
                 && kind.custom.is_none(),
             false,
         ),

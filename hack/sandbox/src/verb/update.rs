@@ -7,7 +7,8 @@ use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
-use muster_objects::{managed, meta, strategic};
+use muster_objects::managed::{self, Reset};
+use muster_objects::{meta, strategic};
 use serde_json::{Value, json};
 
 use super::create::{self, Fresh};
@@ -194,9 +195,10 @@ async fn once(
         return Ok(Some(Updated { object: live, code: 200, warnings }));
     }
     write::validate_update(api, kind, &call.path.subresource, &new, old)?;
-    warnings.extend(
-        write::review(api, call, Operation::Update, call.name(), Some(&new), Some(old)).await?,
-    );
+    let (reviewed, more) =
+        write::review(api, call, Operation::Update, call.name(), Some(new), Some(old)).await?;
+    new = reviewed;
+    warnings.extend(more);
     if call.query.dry_run {
         return Ok(Some(Updated { object: Arc::new(Object::unstored(new)), code: 200, warnings }));
     }
@@ -237,7 +239,7 @@ fn compute(
             let mut patched = match how {
                 PatchKind::Json => patch::json_patch(&live, patch)?,
                 PatchKind::Merge => patch::merge_patch(&live, patch),
-                _ => strategic::strategic(&live, patch, &kind.group, &kind.kind)?,
+                _ => strategic::strategic(&live, patch, &kind.shape)?,
             };
             body::take_type(kind, &mut patched)?;
             (patched, call.query.field_validation.as_str())
@@ -256,6 +258,7 @@ fn compute(
         &kind.api_version(),
         &now,
         &kind.shape,
+        &reset_of(kind, &call.path.subresource),
     );
     Ok((new, warnings))
 }
@@ -295,8 +298,10 @@ fn apply_config(
         force: call.query.force.unwrap_or(false),
         subresource,
         api_version: &kind.api_version(),
+        kind: &kind.kind,
         now: &now,
         shape: &kind.shape,
+        reset: &reset_of(kind, &call.path.subresource),
     })?;
     let (mut new, _) = body::shape_up(kind, merged)?;
     if let Some(old) = old {
@@ -314,6 +319,11 @@ fn strip_foreign(kind: &Kind, subresource: &str, config: &mut Value) {
     } else if kind.status {
         map.remove("status");
     }
+}
+
+/// What this endpoint can never own.
+pub fn reset_of(kind: &Kind, subresource: &str) -> Reset {
+    Reset::of(&kind.group, &kind.kind, subresource, kind.status)
 }
 
 /// Restores what this endpoint may not write.

@@ -96,7 +96,8 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
         watch.show(&objects, call.path.namespace.as_deref());
     }
     for change in replay {
-        watch.first.extend(watch.line(&change));
+        let line = watch.line(&change);
+        watch.first.extend(line);
     }
     if initial {
         let bookmark = watch.bookmark(revision, true);
