@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::case::Until;
+use super::{case::Until, expect::text};
 
 /// How long a watch may take to bring what the case waits for.
 const WATCH_LIMIT: Duration = Duration::from_secs(20);
@@ -72,7 +72,16 @@ impl Answer {
         let bytes = response.into_body().collect().await?.to_bytes();
         answer.body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
+        answer.sort_conflicts();
         Ok(answer)
+    }
+
+    /// Conflicts with several managers come in no order: sorted, they can be compared.
+    fn sort_conflicts(&mut self) {
+        let Some(Value::Array(causes)) = self.body.pointer_mut("/details/causes") else { return };
+        if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
+            causes.sort_by_key(|cause| (text(&cause["message"]), text(&cause["field"])));
+        }
     }
 
     fn head(response: &Response<Body>) -> Answer {

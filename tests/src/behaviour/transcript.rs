@@ -117,6 +117,13 @@ impl Placeholders {
 
     fn value(&mut self, value: &Value) -> Value {
         match value {
+            Value::Object(map) if is_snapshot(map) => {
+                let mut map = map.clone();
+                for pointer in ["metadata", "object"] {
+                    map.entry(pointer).and_modify(forget_revision);
+                }
+                self.object(&map).into()
+            }
             Value::String(text) => self.string(text).into(),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
             Value::Object(map) => self.object(map).into(),
@@ -152,7 +159,7 @@ impl Placeholders {
     }
 
     fn revision(&mut self, text: &str) -> String {
-        if text.is_empty() || text == "0" {
+        if text.parse::<u64>().unwrap_or(0) == 0 {
             return text.to_owned();
         }
         let next = self.revisions.len() + 1;
@@ -172,6 +179,22 @@ impl Placeholders {
         let text = patterns.time.replace_all(&text, "<time>");
         let text = patterns.port.replace_all(&text, "$1:<port>");
         patterns.revision.replace_all(&text, "$1<rv>").into_owned()
+    }
+}
+
+/// A list, a table or a bookmark. Its revision is that of the whole store, which others move on.
+fn is_snapshot(map: &Map<String, Value>) -> bool {
+    let collection = map.get("items").or(map.get("rows")).is_some_and(Value::is_array);
+    collection || map.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+fn forget_revision(value: &mut Value) {
+    for pointer in ["/resourceVersion", "/metadata/resourceVersion"] {
+        if let Some(Value::String(revision)) = value.pointer_mut(pointer)
+            && !revision.is_empty()
+        {
+            *revision = "<rv>".to_owned();
+        }
     }
 }
 
