@@ -144,6 +144,7 @@ fn shape<'a>(text: &'a str, names: &HashMap<&str, u16>) -> (Shape, &'a str) {
     }
     let shape = match text.as_bytes().first() {
         Some(b's') => Shape::Scalar(Scalar::Text),
+        Some(b't') => Shape::Scalar(Scalar::Time),
         Some(b'n') => Shape::Scalar(Scalar::Number),
         Some(b'b') => Shape::Scalar(Scalar::Flag),
         Some(b'u') => Shape::Scalar(Scalar::Any),
