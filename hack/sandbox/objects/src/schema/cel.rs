@@ -4,6 +4,9 @@ pub mod program;
 mod rewrite;
 pub mod value;
 
+#[cfg(test)]
+mod tests;
+
 use self::program::Program;
 use super::node::Node;
 use super::{path, print, validate};
