@@ -91,25 +91,8 @@ const REASONS: [(&str, u16); 4] =
     [("Forbidden", 403), ("Invalid", 422), ("RequestEntityTooLarge", 413), ("Unauthorized", 401)];
 
 /// Names that expressions may read beside those of types.
-const NAMES: [&str; 17] = [
-    "object",
-    "oldObject",
-    "request",
-    "namespaceObject",
-    "params",
-    "variables",
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "dyn",
-];
+const NAMES: [&str; 6] =
+    ["object", "oldObject", "request", "namespaceObject", "params", "variables"];
 
 // === impl Policy ===
 
@@ -353,7 +336,9 @@ fn compile(
     let why = match Program::compile(source) {
         Ok(program) => {
             let unknown = program.variables().iter().find(|name| {
-                !NAMES.contains(&name.as_str()) || (name.as_str() == "params" && !has_params)
+                let name = name.as_str();
+                let known = NAMES.contains(&name) || program::TYPES.contains(&name);
+                !known || (name == "params" && !has_params)
             });
             match unknown {
                 None => return Some(Expression { source: source.to_owned(), program }),

@@ -61,6 +61,8 @@ fn rules_hold_or_fail() {
         ("self.?m.a.orValue('none') == 'none'", json!({"m": {}}), true),
         ("self.?m.a.orValue('none') == '1'", json!({"m": {"a": "1"}}), true),
         ("cel.bind(x, self.n + 1, x * x == 9)", json!({"n": 2}), true),
+        ("cel.bind(v, self.s, v.size()) == 2", json!({"s": "ab"}), true),
+        ("cel.bind(v, self.s, size(v)) == 2", json!({"s": "éé"}), true),
         ("self.?s.optMap(v, v.size()).orValue(0) == 2", json!({"s": "ab"}), true),
         ("self.?s.optMap(v, v.size()).orValue(0) == 0", json!({}), true),
         (
@@ -272,8 +274,8 @@ fn hostile_rules_end_soon_and_within_a_small_stack() {
             assert!(result.is_err(), "{}", &source[..source.len().min(40)]);
         }
         for source in [
-            "(".repeat(20) + "1" + &")".repeat(20) + " == 1",
-            vec!["1"; 100].join("+") + " == 100",
+            "(".repeat(40) + "1" + &")".repeat(40) + " == 1",
+            vec!["1"; 200].join("+") + " == 200",
             vec!["true"; 500].join(" && "),
         ] {
             let program = super::Program::compile(&source).unwrap();
