@@ -110,7 +110,8 @@ fn report(outcomes: &[Outcome]) -> usize {
     let mut failed = 0;
     for outcome in outcomes {
         if outcome.failures.is_empty() {
-            println!("ok    {}: {}", outcome.area, outcome.name);
+            let took = outcome.took.as_secs_f32();
+            println!("ok {took:5.1} s  {}: {}", outcome.area, outcome.name);
             continue;
         }
         failed += 1;
