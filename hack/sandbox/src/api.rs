@@ -36,9 +36,9 @@ pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Api {
     /// The objects.
-    pub store: Store,
+    pub store: Arc<Store>,
     /// What is served.
-    pub kinds: Kinds,
+    pub kinds: Arc<Kinds>,
     /// The time.
     pub clock: Clock,
     /// Who may do what.
@@ -148,9 +148,11 @@ impl Api {
             return self.document(&user, &head.method, &url, &head.headers);
         };
         let query = Query::parse(head.uri.query().unwrap_or(""))?;
-        let kind = self
-            .kinds
-            .now()
+        let kinds = self.kinds.now();
+        if kinds.of(&path.group, &path.version).is_empty() {
+            return Ok(represent::page_not_found());
+        }
+        let kind = kinds
             .get(&path.group, &path.version, &path.plural)
             .ok_or_else(Status::no_route)?;
         let representation = Representation::from_accept(&head.headers)?;
@@ -174,14 +176,15 @@ impl Api {
     }
 
     fn authorize(&self, call: &Call) -> Result<(), Status> {
+        let fields = equalities(&call.query.fields);
         let attributes = Attributes {
-            verb: call.verb().to_owned(),
-            group: call.path.group.clone(),
-            version: call.path.version.clone(),
-            resource: call.path.plural.clone(),
-            subresource: call.path.subresource.clone(),
-            name: call.name().to_owned(),
-            namespace: call.namespace().to_owned(),
+            verb: call.verb(),
+            group: &call.path.group,
+            resource: &call.path.plural,
+            subresource: &call.path.subresource,
+            name: call.name(),
+            namespace: call.namespace(),
+            fields: &fields,
             ..Attributes::default()
         };
         self.auth.authorize(&call.user, &attributes, &self.store)
@@ -230,17 +233,24 @@ impl Api {
         path: &str,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Status> {
-        let attributes = Attributes {
-            verb: method.as_str().to_lowercase(),
-            path: path.to_owned(),
-            ..Attributes::default()
-        };
+        let verb = method.as_str().to_lowercase();
+        let attributes = Attributes { verb: &verb, path, ..Attributes::default() };
         self.auth.authorize(user, &attributes, &self.store)?;
         if method != Method::GET {
             return Err(Status::method_not_allowed());
         }
         discovery::document(&self.kinds.now(), path, headers)
     }
+}
+
+/// The field selector's `a=b` parts, for the authoriser.
+fn equalities(selector: &str) -> Vec<(String, String)> {
+    selector
+        .split(',')
+        .filter(|part| !part.contains("!="))
+        .filter_map(|part| part.split_once('='))
+        .map(|(field, value)| (field.to_owned(), value.trim_start_matches('=').to_owned()))
+        .collect()
 }
 
 /// Lists, watches and (with another name for it) reviews may span namespaces.

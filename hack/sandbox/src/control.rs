@@ -41,6 +41,7 @@ pub mod jobset;
 mod tests;
 
 /// The running controllers.
+#[derive(Debug)]
 pub struct Controllers {
     tasks: Tasks,
 }

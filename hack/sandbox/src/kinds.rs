@@ -64,6 +64,8 @@ pub struct Scale {
 pub struct Custom {
     /// Pruning, defaults, validation.
     pub schema: Schema,
+    /// The same as the definition writes it.
+    pub openapi: serde_json::Value,
     /// Columns for `kubectl get`.
     pub columns: Vec<Column>,
     /// Fields that field selectors may name, besides name and namespace.
@@ -217,5 +219,20 @@ impl Registry {
     /// Every kind.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.routes.values()
+    }
+}
+
+impl crate::admit::Kinds for Kinds {
+    fn find(&self, api_version: &str, kind: &str) -> Option<crate::admit::KnownKind> {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let found = self.now().find(group, kind)?;
+        let namespaced = found.namespaced;
+        Some(crate::admit::KnownKind { resource: found.resource.clone(), namespaced })
+    }
+
+    fn versions(&self, group: &str, resource: &str) -> Vec<String> {
+        let now = self.now();
+        let served = |version: &&String| now.get(group, version, resource).is_some();
+        now.groups.get(group).into_iter().flatten().filter(served).cloned().collect()
     }
 }

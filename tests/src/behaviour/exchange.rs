@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::case::Until;
+use super::{case::Until, expect::text};
 
 /// How long a watch may take to bring what the case waits for.
 const WATCH_LIMIT: Duration = Duration::from_secs(20);
@@ -72,7 +72,27 @@ impl Answer {
         let bytes = response.into_body().collect().await?.to_bytes();
         answer.body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
+        answer.settle_order();
         Ok(answer)
+    }
+
+    /// Conflicts with several managers and mistakes in a custom resource come in no order: sorted, they can be
+    /// compared. The message that repeats them loses the list.
+    fn settle_order(&mut self) {
+        let group = self.body.pointer("/details/group").map(text).unwrap_or_default();
+        let custom = group.contains('.') && !group.ends_with(".k8s.io");
+        let Some(Value::Array(causes)) = self.body.pointer_mut("/details/causes") else { return };
+        let conflicts = causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict");
+        if conflicts || (custom && causes.len() > 1) {
+            causes.sort_by_key(|cause| (text(&cause["field"]), text(&cause["message"])));
+        }
+        if custom
+            && causes.len() > 1
+            && let Some(Value::String(message)) = self.body.pointer_mut("/message")
+            && let Some((start, _)) = message.split_once(" is invalid: [")
+        {
+            *message = format!("{start} is invalid: [<causes>]");
+        }
     }
 
     fn head(response: &Response<Body>) -> Answer {

@@ -5,7 +5,10 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use http::StatusCode;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
     case::{Case, Ignore, Step, Table},
@@ -21,7 +24,7 @@ const AT_ONCE: usize = 8;
 /// How long one case may take.
 const CASE_LIMIT: Duration = Duration::from_secs(90);
 /// How long a step with `retry` is repeated.
-const RETRY_LIMIT: Duration = Duration::from_secs(20);
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
 /// The length of `${large}`: more than a server takes.
 const LARGE: usize = 4 << 20;
 /// How long a fresh namespace may take to get its default service account.
@@ -32,6 +35,8 @@ const ACCOUNT_LIMIT: Duration = Duration::from_secs(5);
 pub struct Target {
     client: kube::Client,
     hooks: Hooks,
+    /// Namespaces of cases that have ended.
+    namespaces: Mutex<Vec<String>>,
 }
 
 /// How one case ended.
@@ -45,6 +50,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// What the server said.
     pub transcript: Transcript,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// A case under way.
@@ -69,7 +76,7 @@ impl Target {
 
     /// A server behind a client.
     pub async fn with_client(client: kube::Client) -> anyhow::Result<Target> {
-        Ok(Target { client, hooks: Hooks::start().await? })
+        Ok(Target { client, hooks: Hooks::start().await?, namespaces: Mutex::default() })
     }
 
     /// Runs every case whose area, name or file contains `filter`, and returns the outcomes in the table's order.
@@ -94,9 +101,19 @@ impl Target {
             .collect()
             .await;
         for run in shared {
-            run.clean_up(None).await;
+            run.clean_up().await;
+        }
+        // Only now: a controller that empties hundreds of namespaces has no time for those that cases wait for.
+        for namespace in self.namespaces.lock().await.drain(..) {
+            self.remove(&format!("/api/v1/namespaces/{namespace}")).await;
         }
         outcomes
+    }
+
+    async fn remove(&self, path: &str) {
+        if let Err(error) = request("DELETE", path, None).send(&self.client).await {
+            tracing::warn!(path, "not cleaned up: {error:#}");
+        }
     }
 
     /// Runs the steps that the cases of a file share.
@@ -120,6 +137,7 @@ impl Target {
         names: Names,
         shared_failures: Vec<String>,
     ) -> Outcome {
+        let started = Instant::now();
         let mut run = Run::new(self, &case.ignore);
         run.names = names;
         run.failures.extend(shared_failures.iter().map(|failure| format!("shared {failure}")));
@@ -130,8 +148,10 @@ impl Target {
             run.failures.push(format!("not done after {} s", CASE_LIMIT.as_secs()));
         }
         let (transcript, failures) = (run.transcript.clone(), run.failures.clone());
-        run.clean_up(Some(&namespace)).await;
-        Outcome { area: table.area.clone(), name: case.name.clone(), failures, transcript }
+        run.clean_up().await;
+        self.namespaces.lock().await.push(namespace);
+        let (area, name, took) = (table.area.clone(), case.name.clone(), started.elapsed());
+        Outcome { area, name, failures, transcript, took }
     }
 }
 
@@ -299,12 +319,9 @@ impl<'a> Run<'a> {
         self.created.push(path);
     }
 
-    async fn clean_up(self, namespace: Option<&str>) {
-        let namespace = namespace.map(|name| format!("/api/v1/namespaces/{name}"));
-        for path in self.created.iter().rev().chain(&namespace) {
-            if let Err(error) = request("DELETE", path, None).send(&self.target.client).await {
-                tracing::warn!(path, "not cleaned up: {error:#}");
-            }
+    async fn clean_up(self) {
+        for path in self.created.iter().rev() {
+            self.target.remove(path).await;
         }
     }
 }

@@ -40,6 +40,9 @@ enum Command {
         /// A sandbox that runs already; otherwise one is started.
         #[arg(long)]
         sandbox_url: Option<String>,
+        /// Another real server in place of the sandbox, or the same one, to see what differs from run to run.
+        #[arg(long, conflicts_with = "sandbox_url")]
+        other: Option<PathBuf>,
     },
 }
 
@@ -66,9 +69,12 @@ async fn main() -> anyhow::Result<ExitCode> {
             }
             report(&outcomes)
         }
-        Command::Compare { kubeconfig, sandbox_url } => {
+        Command::Compare { kubeconfig, sandbox_url, other } => {
+            let (target, _sandbox) = match other {
+                Some(path) => (real(path).await?, None),
+                None => sandbox(sandbox_url).await?,
+            };
             let real = real(kubeconfig).await?.run(&tables, &filter).await;
-            let (target, _sandbox) = sandbox(sandbox_url).await?;
             let ours = target.run(&tables, &filter).await;
             compare(&real, &ours)
         }
@@ -104,7 +110,8 @@ fn report(outcomes: &[Outcome]) -> usize {
     let mut failed = 0;
     for outcome in outcomes {
         if outcome.failures.is_empty() {
-            println!("ok    {}: {}", outcome.area, outcome.name);
+            let took = outcome.took.as_secs_f32();
+            println!("ok {took:5.1} s  {}: {}", outcome.area, outcome.name);
             continue;
         }
         failed += 1;

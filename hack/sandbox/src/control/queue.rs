@@ -17,7 +17,7 @@ use tracing::debug;
 use crate::clock::Clock;
 
 /// The tasks of the controllers and the token that ends them.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,

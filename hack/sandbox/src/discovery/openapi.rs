@@ -66,7 +66,7 @@ fn schema_name(kind: &Kind) -> String {
 /// Built-in kinds: an object whose fields are not spelled out. Custom ones: the schema of their definition.
 fn schema(kind: &Kind) -> Value {
     match &kind.custom {
-        Some(custom) => custom.schema.openapi().clone(),
+        Some(custom) => custom.openapi.clone(),
         None => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
     }
 }

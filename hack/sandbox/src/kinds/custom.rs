@@ -36,7 +36,7 @@ fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
         scale: version.pointer("/subresources/scale").map(scale),
         review: false,
         shape: Shape::from_openapi(schema),
-        custom: Some(Custom { schema: Schema::compile(schema)?, columns, selectable }),
+        custom: Some(Custom { schema: Schema::compile(schema)?, openapi: schema.clone(), columns, selectable }),
         group,
         kind,
         plural,

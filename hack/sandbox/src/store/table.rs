@@ -116,10 +116,12 @@ impl Table {
 
     fn offer(&self, id: u64, change: &Arc<Change>, slow: &mut Vec<u64>) {
         let Some(watcher) = self.watchers.get(&id) else { return };
-        let gone = watcher.sender.is_closed();
-        if gone
-            || watcher.filter.touches(change) && watcher.sender.try_send(change.clone()).is_err()
+        if watcher.sender.is_closed() {
+            slow.push(id);
+        } else if watcher.filter.touches(change)
+            && watcher.sender.try_send(change.clone()).is_err()
         {
+            watcher.lagged.store(true, Ordering::Relaxed);
             slow.push(id);
         }
     }

@@ -111,7 +111,7 @@ fn spend(api: &Api, pod: &Value, name: &str) -> Result<bool, Status> {
 }
 
 fn covers(budget: &Value, pod: &Value) -> bool {
-    LabelSelector::from_object(&budget["spec"]["selector"]).is_ok_and(|s| s.matches(pod))
+    LabelSelector::from_object(budget["spec"].get("selector")).is_ok_and(|s| s.matches(pod))
 }
 
 fn is_ready(pod: &Value) -> bool {

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
-use muster_objects::{meta, select};
+use muster_objects::meta;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Call};
@@ -95,8 +95,15 @@ fn selector(scale: &Scale, object: &Value) -> String {
     };
     match found {
         Value::String(text) => text.clone(),
-        other => select::LabelSelector::from_object(other).map(|s| s.to_string()).unwrap_or_default(),
+        other => pairs(other.get("matchLabels").unwrap_or(other)),
     }
+}
+
+fn pairs(labels: &Value) -> String {
+    let all = labels.as_object().into_iter().flatten();
+    let pairs: Vec<String> =
+        all.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
+    pairs.join(",")
 }
 
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
-use muster_objects::{managed, meta};
+use muster_objects::managed;
+use muster_objects::meta;
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::{Value, json};
 
+use super::update::reset_of;
 use super::{body, write};
 use crate::admit::{self, Operation};
 use crate::api::{Api, Call};
@@ -63,7 +65,7 @@ pub async fn insert(
     let now = api.clock.stamp();
     system_fields(kind, &mut object, &now);
     if !managed {
-        managed::track_update(None, &mut object, &call.manager(), "", &kind.api_version(), &now, &kind.shape);
+        managed::track_update(None, &mut object, &call.manager(), "", &kind.api_version(), &now, &kind.shape, &reset_of(kind, ""));
     }
     let name = meta::name(&object).to_owned();
     let (changed, more) = write::mutate(api, call, Operation::Create, &name, object, None).await?;
@@ -76,14 +78,21 @@ pub async fn insert(
         meta::edit(&mut object).insert("generation".into(), json!(1));
     } else {
         builtin::default(&kind.group, &kind.kind, &mut object);
-        let allocate = || cluster_ip(api);
-        builtin::prepare_create(&kind.group, &kind.kind, &mut object, &Prepare { now: &now, allocate_ip: &allocate });
+        let prepare = Prepare {
+            now: &now,
+            allocate_ip: &|| cluster_ip(api),
+            allocate_port: &|| node_port(api),
+        };
+        builtin::prepare_create(&kind.group, &kind.kind, &mut object, &prepare);
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             crd::prepare_create(&mut object);
         }
     }
     write::validate_create(api, kind, &object)?;
-    warnings.extend(write::review(api, call, Operation::Create, &name, Some(&object), None).await?);
+    let (reviewed, more) =
+        write::review(api, call, Operation::Create, &name, Some(object), None).await?;
+    object = reviewed;
+    warnings.extend(more);
     if call.query.dry_run {
         if api.store.get(&kind.resource, call.namespace(), &name).is_some() {
             return Err(Status::already_exists(kind.name(), &name));
@@ -166,4 +175,16 @@ fn cluster_ip(api: &Api) -> String {
         .map(|n| format!("10.96.{}.{}", n >> 8, n & 255))
         .find(|ip| !taken.contains(ip))
         .unwrap_or_default()
+}
+
+/// The next free node port.
+fn node_port(api: &Api) -> u16 {
+    let taken: std::collections::HashSet<u64> = api
+        .store
+        .list("services", None)
+        .iter()
+        .flat_map(|s| s.value["spec"]["ports"].as_array().cloned().unwrap_or_default())
+        .filter_map(|p| p["nodePort"].as_u64())
+        .collect();
+    (30_000..=32_767).find(|port| !taken.contains(&u64::from(*port))).unwrap_or(30_000)
 }

@@ -7,7 +7,7 @@ use muster_objects::status::{FieldError, Status};
 use rand::Rng;
 use serde_json::Value;
 
-use crate::admit::{Attempt, GroupVersionKind, GroupVersionResource, Operation};
+use crate::admit::{Attempt, Gvk, Gvr, Operation};
 use crate::api::{Api, Call};
 use crate::builtin::{self, NameRule};
 use crate::kinds::Kind;
@@ -30,26 +30,27 @@ pub fn generated_name(base: &str) -> String {
 }
 
 /// What admission is asked.
-pub fn attempt<'a>(
+fn attempt<'a>(
     call: &'a Call,
     operation: Operation,
     name: &'a str,
-    object: Option<&Value>,
-    old: Option<&Value>,
+    object: Option<Value>,
+    old: Option<&'a Value>,
 ) -> Attempt<'a> {
-    let kind = &call.kind;
+    let kind = &*call.kind;
     Attempt {
         operation,
-        kind: GroupVersionKind::new(&kind.group, &kind.version, &kind.kind),
-        resource: GroupVersionResource::new(&kind.group, &kind.version, &kind.plural),
+        kind: Gvk { group: &kind.group, version: &kind.version, kind: &kind.kind },
+        resource: Gvr { group: &kind.group, version: &kind.version, resource: &kind.plural },
         subresource: &call.path.subresource,
         namespace: call.namespace(),
         name,
-        object: object.map(|o| represent::typed(kind, o)),
-        old: old.map(|o| represent::typed(kind, o)),
+        object,
+        old,
         user: &call.user,
         dry_run: call.query.dry_run,
         options: Value::Null,
+        warnings: Vec::new(),
     }
 }
 
@@ -62,31 +63,27 @@ pub async fn mutate(
     object: Value,
     old: Option<&Value>,
 ) -> Result<(Value, Vec<String>), Status> {
-    let mut attempt = attempt(call, operation, name, Some(&object), old);
-    drop(object);
-    let warnings = api.admission.mutate(&mut attempt, &api.store).await?;
+    let mut attempt = attempt(call, operation, name, Some(object), old);
+    api.admission.mutate(&mut attempt).await?;
     let mut changed = attempt.object.take().unwrap_or_default();
-    if let Value::Object(map) = &mut changed {
-        map.remove("apiVersion");
-        map.remove("kind");
-    }
-    if call.kind.is_new_event() {
-        changed = builtin::event_from_v1(&changed);
-    }
-    Ok((changed, warnings))
+    let map = meta::as_map(&mut changed);
+    map.remove("apiVersion");
+    map.remove("kind");
+    Ok((changed, attempt.warnings))
 }
 
-/// Runs the object through the validating half of admission.
+/// Runs the object through the validating half of admission and gives it back.
 pub async fn review(
     api: &Api,
     call: &Call,
     operation: Operation,
     name: &str,
-    object: Option<&Value>,
+    object: Option<Value>,
     old: Option<&Value>,
-) -> Result<Vec<String>, Status> {
-    let attempt = attempt(call, operation, name, object, old);
-    api.admission.validate(&attempt, &api.store).await
+) -> Result<(Value, Vec<String>), Status> {
+    let mut attempt = attempt(call, operation, name, object, old);
+    api.admission.validate(&mut attempt).await?;
+    Ok((attempt.object.take().unwrap_or_default(), attempt.warnings))
 }
 
 /// Refuses an object that is not valid in itself.
@@ -95,7 +92,7 @@ pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Sta
     match &kind.custom {
         Some(custom) => {
             errors =
-                builtin::validate_metadata(object, kind.namespaced, NameRule::DnsSubdomain);
+                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -121,15 +118,24 @@ pub fn validate_update(
     match &kind.custom {
         Some(custom) => {
             errors = builtin::validate_metadata_update(new, old);
+            // Upstream checks metadata twice on update, and says so twice.
+            errors.extend(builtin::validate_metadata_update(new, old));
             let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
-            errors.extend(custom.schema.validate(&new, Some(&old)));
+            errors.extend(if subresource == "status" {
+                custom.schema.validate_status(&new, Some(&old))
+            } else {
+                custom.schema.validate(&new, Some(&old))
+            });
             if errors.is_empty() && subresource.is_empty() {
                 errors.extend(control::validate_update(&kind.group, &kind.kind, &new, &old));
             }
         }
-        None if subresource == "status" => errors = builtin::validate_metadata_update(new, old),
+        None if subresource == "status" => {
+            errors = builtin::validate_status(&kind.group, &kind.kind, new, old);
+        }
         None => {
-            errors = builtin::validate_update(&kind.group, &kind.kind, new, old);
+            errors = builtin::validate_metadata_update(new, old);
+            errors.extend(builtin::validate_update(&kind.group, &kind.kind, new, old));
             errors.extend(special_errors(api, kind, new, Some(old)));
         }
     }

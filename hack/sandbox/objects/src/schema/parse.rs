@@ -9,9 +9,15 @@ use serde_json::{Map, Value};
 
 /// Compiles a schema, or says what keeps it from being compiled.
 pub fn node(schema: &Value) -> Result<Node, Vec<FieldError>> {
+    let (node, errors) = lenient(schema);
+    if errors.is_empty() { Ok(node) } else { Err(errors) }
+}
+
+/// Compiles what can be compiled; rules that cannot are left out and reported.
+pub fn lenient(schema: &Value) -> (Node, Vec<FieldError>) {
     let mut errors = Vec::new();
     let node = parse(schema, "", 0, &mut errors);
-    if errors.is_empty() { Ok(node) } else { Err(errors) }
+    (node, errors)
 }
 
 fn parse(schema: &Value, at: &str, depth: usize, errors: &mut Vec<FieldError>) -> Node {
@@ -128,28 +134,34 @@ fn rules(
         let field_path = field_path_of(node, field_path, true).map(|(p, _)| p).unwrap_or_default();
         match Rule::compile(rule, field_path) {
             Ok(rule) => rules.push(rule),
-            Err(why) => errors.push(print::error(
-                Kind::Invalid,
-                path::child(&path::index(&at, i), why.part),
-                &go_rule(rule),
-                why.detail,
-            )),
+            Err(why) => errors.push(FieldError {
+                kind: Kind::Invalid,
+                field: path::child(&path::index(&at, i), why.part),
+                value: Some(go_rule(rule)),
+                detail: why.detail,
+            }),
         }
     }
     rules
 }
 
-/// A rule as Go prints its struct as JSON.
-fn go_rule(rule: &Value) -> Value {
-    let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
-    serde_json::json!({
-        "Rule": text("rule"),
-        "Message": text("message"),
-        "MessageExpression": text("messageExpression"),
-        "Reason": rule.get("reason"),
-        "FieldPath": text("fieldPath"),
-        "OptionalOldSelf": rule.get("optionalOldSelf"),
-    })
+/// A rule as Go prints its struct: all members, in their order.
+fn go_rule(rule: &Value) -> String {
+    let text = |name: &str| {
+        print::json(
+            rule.get(name).filter(|v| v.is_string()).unwrap_or(&Value::String(String::new())),
+        )
+    };
+    let any = |name: &str| print::json(rule.get(name).unwrap_or(&Value::Null));
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        any("reason"),
+        text("fieldPath"),
+        any("optionalOldSelf"),
+    )
 }
 
 /// A path like `.spec.labels['a']` in Kubernetes' notation with the schema it leads to, or why not.
