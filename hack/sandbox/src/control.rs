@@ -28,6 +28,7 @@ mod job;
 mod json;
 mod kind;
 mod namespace;
+mod nodes;
 mod pods;
 mod queue;
 mod rest;
@@ -65,6 +66,8 @@ pub struct Which {
     pub disruption: bool,
     /// Removal of pods whose node is gone.
     pub pods: bool,
+    /// Taints of nodes that are not ready or cordoned.
+    pub nodes: bool,
     /// The PEM of the CA that signed the server's certificate, for `kube-root-ca.crt`.
     pub root_ca: String,
 }
@@ -82,6 +85,7 @@ impl Default for Which {
             scheduler: true,
             disruption: true,
             pods: true,
+            nodes: true,
             root_ca: String::new(),
         }
     }
@@ -99,6 +103,7 @@ impl Which {
             scheduler: false,
             disruption: false,
             pods: false,
+            nodes: false,
             root_ca: String::new(),
         }
     }
@@ -129,6 +134,9 @@ impl Controllers {
         }
         if which.pods {
             pods::PodCollector::start(&rest);
+        }
+        if which.nodes {
+            nodes::NodeController::start(&rest);
         }
         if which.namespace {
             // Whole, since the status is written back.
