@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Which;
 use super::json as read;
 use crate::Sandbox;
+use crate::faults::{Fault, Rule};
 
 struct World(Sandbox);
 
@@ -93,6 +94,11 @@ impl World {
         let path = format!("/api/v1/nodes/{name}/status");
         self.insist("PATCH", &path, "application/merge-patch+json", &json!({"status": status}))
             .await;
+        if name != "untended" {
+            let path = format!("/api/v1/nodes/{name}");
+            let clean = |node: &Value| read::list(node, "/spec/taints").is_empty().then_some(());
+            self.until(&path, "no taints", clean).await;
+        }
     }
 
     async fn pods(&self) -> Vec<Value> {
@@ -385,12 +391,58 @@ async fn a_budget_counts_the_healthy_pods() {
 async fn only_the_chosen_controllers_run() {
     let which = Which { job: true, namespace: true, ..Which::none() };
     let world = World(Sandbox::builder().controllers(Some(which)).start().await.unwrap());
-    world.node("a", "4").await;
+    world.node("untended", "4").await;
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {
         "template": {"spec": {"restartPolicy": "Never",
             "containers": [{"name": "c", "image": "i"}]}}}});
     world.post(JOBS, &job).await;
     let pods = world.until_pods("one pod", |pods| pods.len() == 1).await;
     assert_eq!(read::text(&pods[0], "/spec/nodeName"), "");
+    world.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_when_requests_fail_watches_drop_and_logs_are_forgotten() {
+    let world = world().await;
+    world.node("a", "4").await;
+    let faults = world.0.faults();
+    for rule in [
+        Rule::refusal(500).chance(0.1),
+        Rule::refusal(409).verb("update").chance(0.1),
+        Rule::new(Fault::DropWatches).verb("create").chance(0.2),
+        Rule::new(Fault::Compact).verb("patch").chance(0.1),
+    ] {
+        faults.add(rule);
+    }
+    let spec = json!({"failurePolicy": {"maxRestarts": 1}});
+    world.post(SETS, &mk_set("js", 2, 3, spec)).await;
+    let fate = |pod: &Value| {
+        let first = meta::label(pod, "jobset.sigs.k8s.io/restart-attempt") == Some("0");
+        Some(if first { "Failed" } else { "Succeeded" })
+    };
+    let set = world.play_until(&format!("{SETS}/js"), "Completed", fate).await;
+    assert_eq!(set["status"]["restarts"], 1);
+    assert!(world.0.faults().struck() > 0);
+    world.delete(&format!("{SETS}/js"), "Foreground").await;
+    world.until_gone(&format!("{SETS}/js")).await;
+    world.0.faults().clear();
+    assert_eq!(world.pods().await.len(), 0);
+    world.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_set_of_a_thousand_pods_is_made_and_bound_in_seconds() {
+    let world = world().await;
+    for i in 0..20 {
+        world.node(&format!("n{i}"), "64").await;
+    }
+    let start = std::time::Instant::now();
+    world.post(SETS, &mk_set("js", 4, 250, json!({}))).await;
+    world
+        .until_pods("a thousand bound pods", |pods| {
+            pods.len() == 1000 && pods.iter().all(|p| !read::text(p, "/spec/nodeName").is_empty())
+        })
+        .await;
+    eprintln!("1,000 pods made and bound in {:?}", start.elapsed());
     world.0.stop().await;
 }

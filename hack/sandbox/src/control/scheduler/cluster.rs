@@ -307,11 +307,14 @@ impl Node {
         found
     }
 
-    /// How much of cpu and memory would be left, in percent.
+    /// How much of cpu and memory would be left, in millionths.
     fn score(&self, load: &Load) -> i64 {
         let left = |number: usize, used: i64| {
             let all = self.allocatable.get(number);
-            if all <= 0 || used > all { 0 } else { (all - used) * 100 / all }
+            if all <= 0 || used > all {
+                return 0;
+            }
+            i64::try_from(i128::from(all - used) * 1_000_000 / i128::from(all)).unwrap_or(0)
         };
         let cpu = left(CPU, self.weight.0 + load.weight.0);
         let memory = left(MEMORY, self.weight.1 + load.weight.1);
