@@ -276,10 +276,10 @@ impl Scheduler {
             .filter(|have| json::text(have, "/status") == "False")
             .and_then(|have| have.get("lastTransitionTime").cloned())
             .unwrap_or_else(|| stamp(self.rest.clock().now()));
-        let patch = json!({"status": {"conditions": [{
+        let condition = json!({
             "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
             "lastProbeTime": null, "lastTransitionTime": since,
-        }]}});
+        });
         let event = (reason == "Unschedulable")
             .then(|| EventText::warning("FailedScheduling", message.to_owned()));
         let (scheduler, pod) = (self.clone(), pod.clone());
@@ -288,14 +288,23 @@ impl Scheduler {
             let content = "application/strategic-merge-patch+json";
             let mut wait = Duration::from_millis(5);
             loop {
+                // Only on the pod as we know it: a binding made since then must not be denied.
+                let Some(known) = scheduler.state.lock().pods.get(meta::uid(&pod)).cloned() else {
+                    return;
+                };
+                let patch = json!({
+                    "metadata": {"resourceVersion": meta::text(&known, "resourceVersion")},
+                    "status": {"conditions": [condition]},
+                });
                 let outcome = scheduler.rest.send("PATCH", &path, content, Some(&patch)).await;
                 if ignore_missing(outcome).is_ok() {
                     break;
                 }
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(1));
-                // By now it may have a place, or be gone.
-                if !scheduler.state.lock().pods.contains_key(meta::uid(&pod)) {
+                // By now it may have found a place.
+                let state = scheduler.state.lock();
+                if !state.parked.contains(meta::uid(&pod)) && !is_gated(&pod) {
                     return;
                 }
             }
