@@ -177,17 +177,12 @@ impl Cache {
     }
 
     /// All objects of a namespace.
+    #[cfg(test)]
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<Value>> {
         let from = (namespace.to_owned(), String::new());
         let state = self.state.lock();
         let range = state.objects.range(from..);
         range.take_while(|(key, _)| key.0 == namespace).map(|(_, o)| o.clone()).collect()
-    }
-
-    /// How many objects a namespace has.
-    pub fn count_in_namespace(&self, namespace: &str) -> usize {
-        let from = (namespace.to_owned(), String::new());
-        self.state.lock().objects.range(from..).take_while(|(key, _)| key.0 == namespace).count()
     }
 
     /// Takes the answer to one of our own writes, if it is ahead of the watch.
@@ -207,11 +202,6 @@ impl Cache {
         let mut seen = self.synced.subscribe();
         // The sender lives as long as `self`.
         drop(seen.wait_for(|yes| *yes).await);
-    }
-
-    /// Whether the first list is in.
-    pub fn is_synced(&self) -> bool {
-        *self.synced.borrow()
     }
 
     /// Ends a pause between attempts, as when the kind has just been installed.

@@ -8,8 +8,6 @@ use super::super::json;
 
 /// The node is cordoned.
 pub const UNSCHEDULABLE: &str = "node(s) were unschedulable";
-/// The pod names another node.
-pub const OTHER_NODE: &str = "node(s) didn't match the requested node name";
 /// A taint keeps the pod away.
 pub const TAINTED: &str = "node(s) had untolerated taint(s)";
 /// Labels do not fit.

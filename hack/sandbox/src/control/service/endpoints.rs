@@ -21,6 +21,9 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 const SLICE_SIZE: usize = 100;
 const ADDRESSES: usize = 1000;
 
+/// Ports, ready addresses and waiting ones.
+type Subset = (Vec<Value>, Vec<Value>, Vec<Value>);
+
 /// What to do with one slice.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
@@ -289,7 +292,7 @@ fn slice(
 pub fn endpoints(service: &Value, pods: &[Arc<Value>]) -> (Value, bool) {
     let publish = json::flag(service, "/spec/publishNotReadyAddresses");
     let six = json::list(service, "/spec/ipFamilies").first().is_some_and(|f| f == "IPv6");
-    let mut groups: BTreeMap<String, (Vec<Value>, Vec<Value>, Vec<Value>)> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Subset> = BTreeMap::new();
     let mut count = 0;
     for pod in pods {
         if is_over(pod) || (meta::is_terminating(pod) && !publish) {

@@ -4,6 +4,8 @@ use serde_json::json;
 
 use super::*;
 
+type Case = (Box<dyn FnOnce(&mut Value)>, &'static str);
+
 fn mk_set(change: impl FnOnce(&mut Value)) -> Value {
     let mut set = json!({
         "metadata": {"name": "js", "namespace": "n"},
@@ -54,7 +56,7 @@ fn what_is_set_is_not_defaulted() {
 #[test]
 fn bad_sets_are_refused_with_the_words_of_the_original() {
     let long = "x".repeat(60);
-    let cases: Vec<(Box<dyn FnOnce(&mut Value)>, &str)> = vec![
+    let cases: Vec<Case> = vec![
         (
             Box::new(|s| s["spec"]["replicatedJobs"][0]["dependsOn"] = json!([])),
             "DependsOn can't be set for the first ReplicatedJob",
