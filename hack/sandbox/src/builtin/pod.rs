@@ -259,7 +259,7 @@ fn pod_level_requests(spec: &mut Map<String, Value>) {
 }
 
 /// A pod as the server first stores it.
-pub(super) fn prepare_create(pod: &mut Value) {
+pub(super) fn prepare_create(pod: &mut Value, now: &str) {
     let class = qos_class(pod);
     let gated = !list(pod, &["spec", "schedulingGates"]).is_empty();
     let labels = at(pod, &["metadata", "labels"]).cloned().unwrap_or_default();
@@ -272,7 +272,7 @@ pub(super) fn prepare_create(pod: &mut Value) {
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": null,
-            "lastTransitionTime": null,
+            "lastTransitionTime": now,
         }]);
     }
     pod.insert("status".to_owned(), status);

@@ -67,12 +67,12 @@ pub(super) fn allocate(service: &mut Value, cx: &Prepare<'_>) {
     let headless_without_selector = text(service, &["spec", "clusterIP"]) == "None"
         && entries(service, &["spec", "selector"]).next().is_none();
     let spec = within(fields(service), "spec");
-    if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
-        return;
-    }
     if !unset(spec, "clusterIP") && !spec.contains_key("clusterIPs") {
         let address = spec.get("clusterIP").cloned().unwrap_or_default();
         spec.insert("clusterIPs".to_owned(), json!([address]));
+    }
+    if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
+        return;
     }
     if headless_without_selector {
         fill_absent(spec, "ipFamilyPolicy", "RequireDualStack");

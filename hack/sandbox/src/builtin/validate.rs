@@ -31,15 +31,34 @@ pub(super) fn create(group: &str, kind: &str, object: &Value) -> Vec<FieldError>
         return errors;
     }
     errors = metadata::validate(object, namespaced, name_rule(group, kind));
+    if checks_finalizers(group) {
+        metadata::known_finalizers(object, &mut errors);
+    }
+    if (group, kind) == ("batch", "Job") {
+        workload::generated_selector(object, &mut errors);
+    }
     body(group, kind, object, &mut errors);
     match (group, kind) {
         ("", "Pod") => errors.extend(pod::validate_create(object)),
-        ("batch", "Job") => workload::generated_selector(object, &mut errors),
         ("batch", "CronJob") => workload::cron_name(object, &mut errors),
         ("", "Node") => placement::taints(object, &mut errors),
         _ => {}
     }
     errors
+}
+
+/// Whether the group refuses finalizers that are neither known nor qualified by a domain.
+fn checks_finalizers(group: &str) -> bool {
+    matches!(
+        group,
+        "" | "apps"
+            | "batch"
+            | "autoscaling"
+            | "networking.k8s.io"
+            | "scheduling.k8s.io"
+            | "storage.k8s.io"
+            | "certificates.k8s.io"
+    ) || group == RBAC
 }
 
 /// Rules that hold for new and changed objects alike.
@@ -86,6 +105,9 @@ pub(super) fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<F
         return errors;
     }
     errors.extend(metadata::validate_update(new, old));
+    if checks_finalizers(group) {
+        metadata::known_finalizers(new, &mut errors);
+    }
     match (group, kind) {
         ("", "Pod") => errors.extend(pod::validate_update(new, old)),
         ("", "ConfigMap" | "Secret") => config::unchanged(kind, new, old, &mut errors),

@@ -158,12 +158,11 @@ fn env(container: &Value, field: &str, errors: &mut Vec<FieldError>) {
         for kind in ["configMapKeyRef", "secretKeyRef"] {
             let Some(reference) = source.get(kind) else { continue };
             let key = text(reference, &["key"]);
-            for needed in ["name", "key"] {
-                if text(reference, &[needed]).is_empty() {
-                    errors.push(required(format!("{field}.{kind}.{needed}"), ""));
-                }
-            }
-            if !key.is_empty() {
+            let name = text(reference, &["name"]);
+            complain(errors, &format!("{field}.{kind}.name"), name, names::subdomain(name));
+            if key.is_empty() {
+                errors.push(required(format!("{field}.{kind}.key"), ""));
+            } else {
                 complain(errors, &format!("{field}.{kind}.key"), key, names::data_key(key));
             }
         }

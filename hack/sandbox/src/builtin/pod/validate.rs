@@ -200,6 +200,36 @@ fn spread(spec: &Value, field: &str, errors: &mut Vec<FieldError>) {
             let field = format!("{field}.whenUnsatisfiable");
             errors.push(not_supported(&field, action, &["DoNotSchedule", "ScheduleAnyway"]));
         }
+        label_keys(constraint, &field, errors);
+    }
+}
+
+/// Keys whose values come from the pod itself do not stand in the selector too.
+fn label_keys(term: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let keys = list(term, &["matchLabelKeys"]);
+    if keys.is_empty() {
+        return;
+    }
+    let Some(selector) = at(term, &["labelSelector"]) else {
+        let detail = "must not be specified when labelSelector is not set";
+        errors.push(forbidden(format!("{field}.matchLabelKeys"), detail));
+        return;
+    };
+    for (place, key) in keys.iter().enumerate() {
+        let key = key.as_str().unwrap_or_default();
+        complain(errors, &format!("{field}.matchLabelKeys[{place}]"), key, names::qualified(key));
+    }
+    let mut seen: Vec<&str> =
+        entries(selector, &["matchLabels"]).map(|(key, _)| key.as_str()).collect();
+    for rule in list(selector, &["matchExpressions"]) {
+        let key = text(rule, &["key"]);
+        if let Some(place) = keys.iter().position(|known| known == key)
+            && seen.contains(&key)
+        {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            errors.push(invalid(&format!("{field}[{place}]"), &json!(key), detail));
+        }
+        seen.push(key);
     }
 }
 

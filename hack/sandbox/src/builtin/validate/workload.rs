@@ -46,6 +46,7 @@ fn set(object: &Value, kind: &str, called: &str, errors: &mut Vec<FieldError>) {
         }
     }
     match found {
+        None => errors.push(mismatch(object)),
         Some(one) if !selector::is_sound(one) => {
             let detail = if kind == "StatefulSet" { "" } else { "invalid label selector" };
             errors.push(invalid("spec.selector", one, detail));
@@ -236,7 +237,10 @@ pub(super) fn replication_controller(object: &Value, errors: &mut Vec<FieldError
 pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
     job_spec(object, "spec", errors);
     match at(object, &["spec", "selector"]) {
-        None => errors.push(required("spec.selector", "")),
+        None => {
+            errors.push(required("spec.selector", ""));
+            errors.push(mismatch(object));
+        }
         Some(one) => {
             selector::check(one, "spec.selector", errors);
             if selector::is_sound(one) && !selector::matches(one, template_labels(object)) {
@@ -346,6 +350,18 @@ pub(super) fn generated_selector(object: &Value, errors: &mut Vec<FieldError>) {
             Some(found) if found != wanted => errors.push(invalid(&field, labels, detail)),
             Some(_) => {}
         }
+    }
+    let own = json!({
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+    });
+    if let Some(one) = at(object, &["spec", "selector"])
+        && selector::is_sound(one)
+        && !selector::matches(one, &own)
+    {
+        errors.push(invalid("spec.selector", one, "`selector` not auto-generated"));
     }
 }
 
