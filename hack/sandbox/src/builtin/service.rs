@@ -146,7 +146,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
         if unset(spec, "clusterIP") {
             copy(spec, old_spec, "clusterIP");
         }
-        if !spec.contains_key("clusterIPs") && same(spec, "clusterIP") {
+        if !spec.contains_key("clusterIPs") {
             copy(spec, old_spec, "clusterIPs");
         }
         if !same(spec, "clusterIP") && same(spec, "clusterIPs") {
@@ -164,7 +164,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
             spec.remove("clusterIP");
             spec.remove("clusterIPs");
         }
-        for key in ["ipFamilies", "ipFamilyPolicy"] {
+        for key in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
             if same(spec, key) {
                 spec.remove(key);
             }

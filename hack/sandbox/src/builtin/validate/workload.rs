@@ -483,4 +483,11 @@ pub(super) fn status_counts(group: &str, kind: &str, new: &Value, errors: &mut V
     for key in keys {
         not_negative(new, &["status", key], errors);
     }
+    let active = number(new, &["status", "active"]).unwrap_or_default();
+    if let Some(ready) = number(new, &["status", "ready"]).filter(|ready| *ready > active)
+        && kind == "Job"
+    {
+        let detail = "cannot set more ready pods than active";
+        errors.push(invalid("status.ready", &json!(ready), detail));
+    }
 }
