@@ -8,10 +8,14 @@ use super::field::{
     at, copy, entries, fields, fill, fill_absent, items, list, object, text, unset, within,
 };
 
+mod change;
 mod container;
+mod resource;
 mod validate;
 mod volume;
-pub(super) use validate::{validate_create, validate_status, validate_template, validate_update};
+
+pub(super) use change::{validate_status, validate_update};
+pub(super) use validate::{validate_create, validate_template};
 
 /// Defaults of a pod.
 pub(super) fn default_pod(pod: &mut Value) {

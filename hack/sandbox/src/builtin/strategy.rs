@@ -131,11 +131,7 @@ pub(super) fn prepare_update(group: &str, kind: &str, new: &mut Value, old: &Val
     keep_identity(new, old);
     match (group, kind) {
         ("", "ServiceAccount") => clean_secrets(new),
-        ("", "Secret") => {
-            if unset(fields(new), "type") {
-                copy(fields(new), old, "type");
-            }
-        }
+        ("", "Secret") if unset(fields(new), "type") => copy(fields(new), old, "type"),
         ("", "Namespace") => {
             let empty = Value::Null;
             let known = old.get("spec").unwrap_or(&empty);

@@ -7,6 +7,7 @@ use super::{NameRule, metadata, name_rule, namespaced, pod};
 
 mod config;
 mod event;
+mod job;
 mod network;
 mod placement;
 mod rbac;
@@ -33,7 +34,7 @@ pub(super) fn create(group: &str, kind: &str, object: &Value) -> Vec<FieldError>
     whole(group, kind, object, namespaced, &mut errors);
     match (group, kind) {
         ("", "Pod") => errors.extend(pod::validate_create(object)),
-        ("batch", "CronJob") => workload::cron_name(object, &mut errors),
+        ("batch", "CronJob") => job::cron_name(object, &mut errors),
         _ => {}
     }
     errors
@@ -46,7 +47,7 @@ fn whole(group: &str, kind: &str, object: &Value, namespaced: bool, errors: &mut
         metadata::known_finalizers(object, errors);
     }
     match (group, kind) {
-        ("batch", "Job") => workload::generated_selector(object, errors),
+        ("batch", "Job") => job::generated_selector(object, errors),
         ("", "Node") => placement::taints(object, errors),
         _ => {}
     }
@@ -78,8 +79,8 @@ fn body(group: &str, kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
         ("apps", "StatefulSet") => workload::stateful_set(object, errors),
         ("apps", "DaemonSet") => workload::daemon_set(object, errors),
         ("", "ReplicationController") => workload::replication_controller(object, errors),
-        ("batch", "Job") => workload::job(object, errors),
-        ("batch", "CronJob") => workload::cron_job(object, errors),
+        ("batch", "Job") => job::validate(object, errors),
+        ("batch", "CronJob") => job::validate_cron(object, errors),
         ("", "PodTemplate") => {
             let empty = Value::Null;
             pod::validate_template(object.get("template").unwrap_or(&empty), "template", errors);
@@ -149,7 +150,7 @@ pub(super) fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<F
         }
         ("batch", "Job") => {
             body(group, kind, new, &mut errors);
-            workload::job_update(new, old, &mut errors);
+            job::unchanged(new, old, &mut errors);
         }
         ("scheduling.k8s.io", "PriorityClass") => {
             placement::priority_class_update(new, old, &mut errors);
