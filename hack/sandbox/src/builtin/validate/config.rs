@@ -142,7 +142,6 @@ pub(super) fn storage_class_update(new: &Value, old: &Value, errors: &mut Vec<Fi
     if new.get("reclaimPolicy") != old.get("reclaimPolicy") {
         errors.push(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."));
     }
-    for key in ["volumeBindingMode"] {
-        immutable(key, new.get(key), old.get(key), errors);
-    }
+    let key = "volumeBindingMode";
+    immutable(key, new.get(key), old.get(key), errors);
 }
