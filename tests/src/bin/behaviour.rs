@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use muster_sandbox::Sandbox;
 use muster_tests::behaviour::{self, Outcome, Table, Target};
 
 /// The behaviour table of the Kubernetes API.
@@ -88,8 +89,11 @@ async fn real(kubeconfig: PathBuf) -> anyhow::Result<Target> {
     Target::new(config).await
 }
 
-async fn sandbox(url: Option<String>) -> anyhow::Result<(Target, Option<()>)> {
-    let url = url.ok_or_else(|| anyhow::anyhow!("give --sandbox-url"))?;
+async fn sandbox(url: Option<String>) -> anyhow::Result<(Target, Option<Sandbox>)> {
+    let Some(url) = url else {
+        let (target, sandbox) = behaviour::sandbox().await?;
+        return Ok((target, Some(sandbox)));
+    };
     Ok((Target::new(Config::new(url.parse()?)).await?, None))
 }
 
