@@ -6,7 +6,7 @@ use muster_objects::status::Status;
 use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Registry};
-use crate::represent::send;
+use crate::represent::{page_not_found, send};
 
 mod openapi;
 
@@ -50,7 +50,7 @@ pub fn document(
         ["openapi", "v3", "api", version] => openapi::document(kinds, "", version)?,
         ["openapi", "v3", "apis", group, version] => openapi::document(kinds, group, version)?,
         [] => json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}),
-        _ => return Err(Status::no_route()),
+        _ => return Ok(page_not_found()),
     };
     Ok(send(200, value.to_string().into()))
 }

@@ -147,7 +147,7 @@ impl Query {
             return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[unsupported(
                 "fieldValidation",
                 &out.field_validation,
-                &["Ignore", "Strict", "Warn"],
+                &["", "Ignore", "Strict", "Warn"],
             )]));
         }
         Ok(out)
@@ -169,11 +169,11 @@ fn dry_run(value: &str) -> Result<bool, Status> {
     match value {
         "" => Ok(false),
         "All" => Ok(true),
-        other => Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[unsupported(
-            "dryRun",
-            other,
-            &["All"],
-        )])),
+        other => {
+            let mut error = unsupported("dryRun", other, &["All"]);
+            error.value = Some(format!("[{other:?}]"));
+            Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+        }
     }
 }
 

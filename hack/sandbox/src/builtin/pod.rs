@@ -8,8 +8,10 @@ use super::field::{
     at, copy, entries, fields, fill, fill_absent, items, list, object, text, unset, within,
 };
 
+mod container;
 mod validate;
-pub(super) use validate::validate_create;
+mod volume;
+pub(super) use validate::{validate_create, validate_status, validate_template, validate_update};
 
 /// Defaults of a pod.
 pub(super) fn default_pod(pod: &mut Value) {

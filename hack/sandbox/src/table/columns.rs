@@ -85,8 +85,8 @@ fn headings(kind: &Kind) -> &'static [Heading] {
     }
 }
 
-const NAME_TEXT: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-const AGE_TEXT: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+const NAME_TEXT: &str = "The name of the object, unique in its namespace.";
+const AGE_TEXT: &str = "How long ago the object was created.";
 
 /// All columns, the name first.
 pub fn of(kind: &Kind) -> Vec<Column> {
@@ -171,8 +171,8 @@ fn builtin_cells(kind: &Kind, object: &Value) -> Vec<Value> {
             json!(labels(&object["spec"]["selector"])),
         ],
         ("", "Namespace") => vec![json!(text("/status/phase")), json!(born)],
-        ("", "ConfigMap") => vec![json!((size("/data") + size("/binaryData")).to_string()), json!(born)],
-        ("", "Secret") => vec![json!(text("/type")), json!(size("/data").to_string()), json!(born)],
+        ("", "ConfigMap") => vec![json!(size("/data") + size("/binaryData")), json!(born)],
+        ("", "Secret") => vec![json!(text("/type")), json!(size("/data")), json!(born)],
         ("coordination.k8s.io", "Lease") => vec![json!(text("/spec/holderIdentity")), json!(born)],
         ("" | "events.k8s.io", "Event") => event(object, &born),
         ("apps", "Deployment") => vec![

@@ -53,7 +53,11 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let filter = read::filter(call)?;
     let query = &call.query;
     let initial = initial_events(call)?;
-    let asked = read::revision(&query.resource_version)?;
+    let asked = read::revision(&query.resource_version).map_err(|status| {
+        // A watch words this differently from a list.
+        let message = status.message.trim_start_matches("invalid resource version: ");
+        Status::new(500, "", message)
+    })?;
     let resource = &call.kind.resource;
     let (objects, subscription) = if initial || (asked == 0 && query.initial_events.is_none()) {
         let (objects, subscription) = api.store.snapshot_and_subscribe(resource, filter.clone());

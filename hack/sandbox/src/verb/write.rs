@@ -118,6 +118,8 @@ pub fn validate_update(
     match &kind.custom {
         Some(custom) => {
             errors = builtin::validate_metadata_update(new, old);
+            // Upstream checks metadata twice on update, and says so twice.
+            errors.extend(builtin::validate_metadata_update(new, old));
             let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
             errors.extend(if subresource == "status" {
                 custom.schema.validate_status(&new, Some(&old))
@@ -132,7 +134,8 @@ pub fn validate_update(
             errors = builtin::validate_status(&kind.group, &kind.kind, new, old);
         }
         None => {
-            errors = builtin::validate_update(&kind.group, &kind.kind, new, old);
+            errors = builtin::validate_metadata_update(new, old);
+            errors.extend(builtin::validate_update(&kind.group, &kind.kind, new, old));
             errors.extend(special_errors(api, kind, new, Some(old)));
         }
     }

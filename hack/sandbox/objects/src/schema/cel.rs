@@ -4,6 +4,9 @@ pub mod program;
 mod rewrite;
 pub mod value;
 
+#[cfg(test)]
+mod tests;
+
 use self::program::Program;
 use super::node::Node;
 use super::{path, print, validate};
@@ -99,8 +102,7 @@ impl Rule {
         for (part, program) in
             [("rule", Some(&program)), ("messageExpression", message_program.as_ref())]
         {
-            let unknown =
-                program.and_then(|p| p.variables().iter().find(|v| !KNOWN.contains(&v.as_str())));
+            let unknown = program.and_then(|p| p.variables().iter().find(|v| !known(v)));
             if let Some(name) = unknown {
                 let prefix = if part == "rule" { "" } else { "messageExpression " };
                 let source = if part == "rule" { text("rule") } else { text("messageExpression") };
@@ -152,22 +154,10 @@ impl Rule {
     }
 }
 
-/// Names that rules may read; the rest are names of types.
-const KNOWN: [&str; 13] = [
-    "self",
-    "oldSelf",
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "null_type",
-    "type",
-    "dyn",
-];
+/// Names that rules may read.
+fn known(name: &str) -> bool {
+    name == "self" || name == "oldSelf" || program::TYPES.contains(&name)
+}
 
 /// cel-go's text for a name that it does not know.
 pub fn undeclared(source: &str, name: &str) -> String {
