@@ -164,6 +164,7 @@ impl Placeholders {
         for (key, value) in sorted {
             let filled = match (key.as_str(), value) {
                 ("resourceVersion", Value::String(text)) => self.revision(text).into(),
+                ("storageVersionHash", _) => "<hash>".into(),
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("managedFields", Value::Array(entries)) => {
                     let mut entries = entries.clone();

@@ -6,7 +6,7 @@ use muster_tests::behaviour::{self, Table};
 async fn the_sandbox_behaves_as_the_table_says() {
     let tables = Table::load_all(&behaviour::directory()).unwrap();
     let (target, _sandbox) = behaviour::sandbox().await.unwrap();
-    let outcomes = target.run(&tables, "").await;
+    let outcomes = target.run(&tables, "", |_| ()).await;
     let failed: Vec<String> = outcomes
         .iter()
         .filter(|outcome| !outcome.failures.is_empty())
