@@ -136,7 +136,10 @@ impl Api {
         }
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: http::Request<B>) -> Result<Response<Body>, Status>
+    async fn answer<B>(
+        self: &Arc<Self>,
+        request: http::Request<B>,
+    ) -> Result<Response<Body>, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -152,9 +155,8 @@ impl Api {
         if !kinds.serves_group(&path.group) {
             return Ok(represent::page_not_found());
         }
-        let kind = kinds
-            .get(&path.group, &path.version, &path.plural)
-            .ok_or_else(Status::no_route)?;
+        let kind =
+            kinds.get(&path.group, &path.version, &path.plural).ok_or_else(Status::no_route)?;
         let representation = Representation::from_accept(&head.headers)?;
         let mut call = Call {
             kind,

@@ -61,6 +61,21 @@ impl Clock {
         }
     }
 
+    /// Returns when this clock shows `until` or later.
+    pub async fn sleep_until(&self, until: Timestamp) {
+        match &*self.0 {
+            Source::Machine => {
+                let wait = until.duration_since(Timestamp::now());
+                tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
+            }
+            Source::Hand(time) => {
+                // The sender lives as long as `self`, so this ends only by reaching the time.
+                let mut seen = time.subscribe();
+                let _reached = seen.wait_for(|now| *now >= until).await;
+            }
+        }
+    }
+
     /// Moves a hand-moved clock forward and wakes everybody whose time has come.
     /// The machine's time is not ours to move; then this does nothing.
     pub fn advance(&self, by: Duration) {

@@ -5,7 +5,9 @@ use crate::clock::Clock;
 pub struct Logs;
 impl Logs {
     /// Lines.
-    pub fn get(&self, _: &str, _: &str, _: &str) -> Vec<String> { Vec::new() }
+    pub fn get(&self, _: &str, _: &str, _: &str) -> Vec<String> {
+        Vec::new()
+    }
 }
 /// Node.
 #[derive(Debug)]
@@ -18,9 +20,18 @@ pub struct KubeletOptions;
 pub struct Kubelets;
 impl Kubelets {
     /// Starts.
-    pub async fn start(_: kube::Client, _: Clock, _: Vec<NodeSpec>, _: KubeletOptions) -> anyhow::Result<Self> { Ok(Self) }
+    pub async fn start(
+        _: kube::Client,
+        _: Clock,
+        _: Vec<NodeSpec>,
+        _: KubeletOptions,
+    ) -> anyhow::Result<Self> {
+        Ok(Self)
+    }
     /// Logs.
-    pub fn logs(&self) -> Logs { Logs }
+    pub fn logs(&self) -> Logs {
+        Logs
+    }
     /// Stops.
     pub async fn stop(self) {}
 }

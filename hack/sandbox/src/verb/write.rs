@@ -91,8 +91,7 @@ pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     let mut errors;
     match &kind.custom {
         Some(custom) => {
-            errors =
-                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -143,10 +142,8 @@ pub fn validate_update(
 /// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
 fn special_errors(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
-        "apiextensions.k8s.io" => crd::validate(object, old),
-        "admissionregistration.k8s.io" => {
-            crate::admit::validate_configuration(object, &kind.kind)
-        }
+        "apiextensions.k8s.io" => crd::validate(api, object, old),
+        "admissionregistration.k8s.io" => crate::admit::validate_configuration(object, &kind.kind),
         _ => Vec::new(),
     }
 }
