@@ -33,3 +33,7 @@ pub const LEASE_SECONDS: i64 = 40;
 
 /// Environment of a process container: the directory that stands for its root file system.
 pub const ENV_ROOTFS: &str = "SANDBOX_ROOTFS";
+/// Exit code of a closure that panicked.
+pub const EXIT_PANICKED: i32 = 134;
+/// Exit code of a process that could not be started.
+pub const EXIT_NOT_FOUND: i32 = 127;
