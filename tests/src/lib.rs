@@ -1,1 +1,3 @@
-//! stub
+//! The whole system in one process, and the tables that keep it honest.
+
+pub mod behaviour;

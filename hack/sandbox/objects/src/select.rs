@@ -1,1 +1,9 @@
-//! Not written yet.
+//! Label and field selectors: parsing with Kubernetes' words for what is wrong, and matching.
+
+mod field;
+mod label;
+#[cfg(test)]
+mod tests;
+
+pub use field::FieldSelector;
+pub use label::{LabelSelector, Operator, Requirement};

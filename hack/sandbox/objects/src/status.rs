@@ -238,7 +238,8 @@ impl Status {
 
     /// 404: no such route.
     pub fn no_route() -> Self {
-        let mut status = Self::new(404, "NotFound", "the server could not find the requested resource");
+        let mut status =
+            Self::new(404, "NotFound", "the server could not find the requested resource");
         status.details = Some(Box::default());
         status
     }
@@ -324,8 +325,7 @@ impl Status {
                 format!("[{}]", all.join(", "))
             }
         };
-        let qualified =
-            if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let causes = errors
             .iter()
             .map(|e| Cause {
@@ -414,12 +414,7 @@ mod tests {
     fn several_field_errors_stand_in_brackets_and_each_is_a_cause() {
         let errors = [
             FieldError::new(FieldErrorKind::Required, "spec.a", ""),
-            FieldError::with_value(
-                FieldErrorKind::Invalid,
-                "spec.b",
-                &json!("x"),
-                "must be y",
-            ),
+            FieldError::with_value(FieldErrorKind::Invalid, "spec.b", &json!("x"), "must be y"),
         ];
         let status = Status::invalid("batch", "Job", "a", &errors);
         assert_eq!(

@@ -1,0 +1,119 @@
+//! The JSON paths of printer columns: `.spec.a`, `.list[0].b`, `.list[*].b`, `.conditions[?(@.type=="Ready")].status`.
+
+use serde_json::Value;
+
+/// One step of a path.
+#[derive(Debug, PartialEq)]
+enum Step {
+    Field(String),
+    Index(usize),
+    Every,
+    Where(String, String),
+}
+
+/// The values at a path, in order.
+pub fn find<'a>(object: &'a Value, path: &str) -> Vec<&'a Value> {
+    let mut found = vec![object];
+    for step in parse(path) {
+        found = found.into_iter().flat_map(|value| take(value, &step)).collect();
+    }
+    found
+}
+
+fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
+    let items = || value.as_array().map(Vec::as_slice).unwrap_or_default();
+    match step {
+        Step::Field(name) => value.get(name).into_iter().collect(),
+        Step::Index(at) => items().get(*at).into_iter().collect(),
+        Step::Every => items().iter().collect(),
+        Step::Where(field, wanted) => items()
+            .iter()
+            .filter(|item| {
+                let pointer = format!("/{}", field.replace('.', "/"));
+                match item.pointer(&pointer) {
+                    Some(Value::String(text)) => text == wanted,
+                    Some(other) => other.to_string() == *wanted,
+                    None => false,
+                }
+            })
+            .collect(),
+    }
+}
+
+fn parse(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}');
+    while !rest.is_empty() {
+        if let Some(tail) = rest.strip_prefix('[') {
+            let Some(end) = tail.find(']') else { break };
+            steps.extend(bracket(&tail[..end]));
+            rest = &tail[end + 1..];
+            continue;
+        }
+        rest = rest.trim_start_matches('.');
+        let mut name = String::new();
+        let mut chars = rest.char_indices();
+        let mut end = rest.len();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => name.extend(chars.next().map(|(_, c)| c)),
+                '.' | '[' => {
+                    end = at;
+                    break;
+                }
+                c => name.push(c),
+            }
+        }
+        if !name.is_empty() {
+            steps.push(Step::Field(name));
+        } else if end == 0 && !rest.starts_with('[') {
+            break;
+        }
+        rest = &rest[end..];
+    }
+    steps
+}
+
+fn bracket(inner: &str) -> Option<Step> {
+    if inner == "*" {
+        return Some(Step::Every);
+    }
+    if let Ok(at) = inner.parse() {
+        return Some(Step::Index(at));
+    }
+    if let Some(test) = inner.strip_prefix("?(@.").and_then(|t| t.strip_suffix(')')) {
+        let (field, value) = test.split_once("==")?;
+        let value = value.trim().trim_matches(['"', '\'']);
+        return Some(Step::Where(field.trim().to_owned(), value.to_owned()));
+    }
+    Some(Step::Field(inner.trim_matches(['"', '\'']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_of_printer_columns_find_their_values() {
+        let object = json!({
+            "a": {"b": 1, "c.d": 2},
+            "l": [{"type": "X", "status": "True"}, {"type": "Y", "status": "False"}],
+        });
+        let table = [
+            (".a.b", vec![json!(1)]),
+            (".a.c\\.d", vec![json!(2)]),
+            (".a['c.d']", vec![json!(2)]),
+            (".l[1].type", vec![json!("Y")]),
+            (".l[*].type", vec![json!("X"), json!("Y")]),
+            (".l[?(@.type==\"Y\")].status", vec![json!("False")]),
+            (".missing.x", vec![]),
+            ("", vec![object.clone()]),
+            ("[", vec![object.clone()]),
+        ];
+        for (path, expected) in table {
+            let found: Vec<Value> = find(&object, path).into_iter().cloned().collect();
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What can be done with a resource: one file per verb.
+
+pub mod body;
+pub mod create;
+pub mod delete;
+pub mod read;
+pub mod update;
+pub mod watch;
+pub mod write;

@@ -1,0 +1,131 @@
+//! From the bytes of a request to an object: media type, syntax, type, unknown fields.
+
+use muster_objects::status::Status;
+use serde_json::Value;
+
+use crate::api::Call;
+use crate::builtin;
+use crate::kinds::Kind;
+
+const OBJECT_TYPES: &[&str] =
+    &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// Parses the body as JSON or YAML, whatever it holds.
+pub fn parse(call: &Call) -> Result<Value, Status> {
+    match call.content_type() {
+        "" | "application/json" => json(&call.body),
+        "application/yaml" => yaml(&call.body),
+        _ => Err(Status::unsupported_media_type(OBJECT_TYPES)),
+    }
+}
+
+/// Parses JSON with upstream's words for what is wrong.
+pub fn json(body: &[u8]) -> Result<Value, Status> {
+    serde_json::from_slice(body).map_err(|error| {
+        let what = if body.is_empty() { "unexpected end of JSON input".to_owned() } else { go_words(body, &error) };
+        Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
+    })
+}
+
+/// Parses YAML (and so JSON).
+pub fn yaml(body: &[u8]) -> Result<Value, Status> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Status::bad_request("the body is not UTF-8: send JSON or YAML text"))?;
+    serde_saphyr::from_str(text)
+        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))
+}
+
+/// Go's words for the most frequent syntax error; ours for the rest.
+fn go_words(body: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line_start = body.split(|b| *b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
+    let at = body.get(line_start + error.column().saturating_sub(1)).copied();
+    match at {
+        Some(byte) if byte.is_ascii_graphic() => {
+            format!("invalid character '{}' looking for beginning of value", byte as char)
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Checks `apiVersion` and `kind` against the route and takes them off: stored objects carry none.
+pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
+    let Value::Object(map) = value else {
+        return Err(Status::bad_request(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+        ));
+    };
+    let text = |v: Option<Value>| v.and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+    let (api_version, name) = (text(map.remove("apiVersion")), text(map.remove("kind")));
+    let custom = kind.custom.is_some();
+    if custom && name.is_empty() {
+        return Err(missing("Kind", value));
+    }
+    if custom && api_version.is_empty() {
+        return Err(missing("apiVersion", value));
+    }
+    let expected = kind.api_version();
+    if !api_version.is_empty() && api_version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if !name.is_empty() && name != kind.kind {
+        let group = if kind.group.is_empty() { String::new() } else { kind.group.clone() };
+        let given = group_version_kind(&kind.group, &kind.version, &name);
+        let wanted = group_version_kind(&group, &kind.version, &kind.kind);
+        return Err(Status::bad_request(format!(
+            "{name} in version {:?} cannot be handled as a {}: no kind {name:?} is registered for version {expected:?} ({given}, expected {wanted})",
+            kind.version, kind.kind,
+        )));
+    }
+    Ok(())
+}
+
+fn group_version_kind(group: &str, version: &str, kind: &str) -> String {
+    if group.is_empty() { format!("{version}, Kind={kind}") } else { format!("{group}/{version}, Kind={kind}") }
+}
+
+fn missing(what: &str, value: &Value) -> Status {
+    Status::bad_request(format!("Object '{what}' is missing in '{value}'"))
+}
+
+/// Drops what the kind does not know, fills in defaults, and returns the unknown fields.
+pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Status> {
+    match &kind.custom {
+        Some(custom) => {
+            let mut value = value;
+            let unknown = custom.schema.prune(&mut value);
+            custom.schema.default(&mut value);
+            Ok((value, unknown))
+        }
+        None => {
+            let (mut value, unknown) = builtin::decode(&kind.group, &kind.kind, value)?;
+            builtin::default(&kind.group, &kind.kind, &mut value);
+            if kind.is_new_event() {
+                value = builtin::event_from_v1(&value);
+            }
+            Ok((value, unknown))
+        }
+    }
+}
+
+/// What `fieldValidation` makes of unknown fields: nothing, warnings, or a refusal.
+pub fn judge_unknown(kind: &Kind, mode: &str, unknown: Vec<String>) -> Result<Vec<String>, Status> {
+    match mode {
+        "Ignore" => Ok(Vec::new()),
+        "Strict" if !unknown.is_empty() => {
+            let listed = format!("strict decoding error: {}", unknown.join(", "));
+            Err(Status::bad_request(match kind.custom {
+                Some(_) => listed,
+                None => format!(
+                    "{0} in version {1:?} cannot be handled as a {0}: {listed}",
+                    kind.kind, kind.version
+                ),
+            }))
+        }
+        _ => Ok(unknown),
+    }
+}

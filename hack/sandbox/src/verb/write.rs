@@ -1,0 +1,171 @@
+//! What creating and updating share: admission, validation, names, equality.
+
+use std::sync::Arc;
+
+use muster_objects::meta;
+use muster_objects::status::{FieldError, Status};
+use rand::Rng;
+use serde_json::Value;
+
+use crate::admit::{Attempt, Gvk, Gvr, Operation};
+use crate::api::{Api, Call};
+use crate::builtin::{self, NameRule};
+use crate::kinds::Kind;
+use crate::represent;
+use crate::{control, crd};
+
+/// Letters of generated names: no vowels, so that no words come out.
+const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// `n` random letters as Kubernetes uses them in names.
+pub fn random_letters(n: usize) -> String {
+    let mut dice = rand::rng();
+    (0..n).map(|_| char::from(LETTERS[dice.random_range(0..LETTERS.len())])).collect()
+}
+
+/// A name from `generateName`.
+pub fn generated_name(base: &str) -> String {
+    let base: String = base.chars().take(58).collect();
+    format!("{base}{}", random_letters(5))
+}
+
+/// What admission is asked.
+fn attempt<'a>(
+    call: &'a Call,
+    operation: Operation,
+    name: &'a str,
+    object: Option<Value>,
+    old: Option<&'a Value>,
+) -> Attempt<'a> {
+    let kind = &*call.kind;
+    Attempt {
+        operation,
+        kind: Gvk { group: &kind.group, version: &kind.version, kind: &kind.kind },
+        resource: Gvr { group: &kind.group, version: &kind.version, resource: &kind.plural },
+        subresource: &call.path.subresource,
+        namespace: call.namespace(),
+        name,
+        object,
+        old,
+        user: &call.user,
+        dry_run: call.query.dry_run,
+        options: Value::Null,
+        warnings: Vec::new(),
+    }
+}
+
+/// Runs the object through the mutating half of admission.
+pub async fn mutate(
+    api: &Api,
+    call: &Call,
+    operation: Operation,
+    name: &str,
+    object: Value,
+    old: Option<&Value>,
+) -> Result<(Value, Vec<String>), Status> {
+    let mut attempt = attempt(call, operation, name, Some(object), old);
+    api.admission.mutate(&mut attempt).await?;
+    let mut changed = attempt.object.take().unwrap_or_default();
+    let map = meta::as_map(&mut changed);
+    map.remove("apiVersion");
+    map.remove("kind");
+    Ok((changed, attempt.warnings))
+}
+
+/// Runs the object through the validating half of admission and gives it back.
+pub async fn review(
+    api: &Api,
+    call: &Call,
+    operation: Operation,
+    name: &str,
+    object: Option<Value>,
+    old: Option<&Value>,
+) -> Result<(Value, Vec<String>), Status> {
+    let mut attempt = attempt(call, operation, name, object, old);
+    api.admission.validate(&mut attempt).await?;
+    Ok((attempt.object.take().unwrap_or_default(), attempt.warnings))
+}
+
+/// Refuses an object that is not valid in itself.
+pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Status> {
+    let mut errors;
+    match &kind.custom {
+        Some(custom) => {
+            errors =
+                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
+            if errors.is_empty() {
+                errors.extend(control::validate_create(&kind.group, &kind.kind, object));
+            }
+        }
+        None => {
+            errors = builtin::validate_create(&kind.group, &kind.kind, object);
+            errors.extend(special_errors(api, kind, object, None));
+        }
+    }
+    invalid(kind, object, errors)
+}
+
+/// Refuses a change that is not valid.
+pub fn validate_update(
+    api: &Api,
+    kind: &Kind,
+    subresource: &str,
+    new: &Value,
+    old: &Value,
+) -> Result<(), Status> {
+    let mut errors;
+    match &kind.custom {
+        Some(custom) => {
+            errors = builtin::validate_metadata_update(new, old);
+            let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
+            errors.extend(if subresource == "status" {
+                custom.schema.validate_status(&new, Some(&old))
+            } else {
+                custom.schema.validate(&new, Some(&old))
+            });
+            if errors.is_empty() && subresource.is_empty() {
+                errors.extend(control::validate_update(&kind.group, &kind.kind, &new, &old));
+            }
+        }
+        None if subresource == "status" => {
+            errors = builtin::validate_status(&kind.group, &kind.kind, new, old);
+        }
+        None => {
+            errors = builtin::validate_update(&kind.group, &kind.kind, new, old);
+            errors.extend(special_errors(api, kind, new, Some(old)));
+        }
+    }
+    invalid(kind, new, errors)
+}
+
+/// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
+fn special_errors(api: &Api, kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match kind.group.as_str() {
+        "apiextensions.k8s.io" => crd::validate(api, object, old),
+        "admissionregistration.k8s.io" => {
+            crate::admit::validate_configuration(object, &kind.kind)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn invalid(kind: &Kind, object: &Value, errors: Vec<FieldError>) -> Result<(), Status> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(&kind.group, &kind.kind, meta::name(object), &errors))
+}
+
+/// The key under which the store keeps an object.
+pub fn key(kind: &Kind, call: &Call, name: &str) -> crate::store::Key {
+    let namespace = if kind.namespaced { call.namespace() } else { "" };
+    (namespace.to_owned(), name.to_owned())
+}
+
+/// Tells the parts of the server that act on certain kinds that one was written.
+pub fn written(api: &Arc<Api>, kind: &Kind, object: &Value) {
+    if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+        crd::written(api, object);
+    }
+}

@@ -1,0 +1,176 @@
+// Prints the table that the sandbox decodes built-in kinds with: one line per Go struct of the
+// Kubernetes API, one line per field, in the order of the names.
+//
+//	go run . > ../src/builtin/types.txt
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strings"
+
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	apps "k8s.io/api/apps/v1"
+	autoscaling "k8s.io/api/autoscaling/v2"
+	batch "k8s.io/api/batch/v1"
+	certificates "k8s.io/api/certificates/v1"
+	coordination "k8s.io/api/coordination/v1"
+	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	events "k8s.io/api/events/v1"
+	networking "k8s.io/api/networking/v1"
+	node "k8s.io/api/node/v1"
+	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	scheduling "k8s.io/api/scheduling/v1"
+	storage "k8s.io/api/storage/v1"
+)
+
+var kinds = map[string][]any{
+	"": {
+		core.Namespace{}, core.Node{}, core.Pod{}, core.Service{}, core.Endpoints{}, core.ConfigMap{},
+		core.Secret{}, core.ServiceAccount{}, core.Event{}, core.PersistentVolume{},
+		core.PersistentVolumeClaim{}, core.ReplicationController{}, core.PodTemplate{},
+		core.LimitRange{}, core.ResourceQuota{}, core.Binding{},
+	},
+	"apps": {
+		apps.Deployment{}, apps.ReplicaSet{}, apps.StatefulSet{}, apps.DaemonSet{},
+		apps.ControllerRevision{},
+	},
+	"batch":                        {batch.Job{}, batch.CronJob{}},
+	"policy":                       {policy.PodDisruptionBudget{}, policy.Eviction{}},
+	"coordination.k8s.io":          {coordination.Lease{}},
+	"rbac.authorization.k8s.io":    {rbac.Role{}, rbac.RoleBinding{}, rbac.ClusterRole{}, rbac.ClusterRoleBinding{}},
+	"admissionregistration.k8s.io": {admissionregistration.MutatingWebhookConfiguration{}, admissionregistration.ValidatingWebhookConfiguration{}, admissionregistration.ValidatingAdmissionPolicy{}, admissionregistration.ValidatingAdmissionPolicyBinding{}},
+	"discovery.k8s.io":             {discovery.EndpointSlice{}},
+	"events.k8s.io":                {events.Event{}},
+	"scheduling.k8s.io":            {scheduling.PriorityClass{}},
+	"storage.k8s.io":               {storage.StorageClass{}, storage.CSINode{}, storage.CSIDriver{}, storage.VolumeAttachment{}},
+	"node.k8s.io":                  {node.RuntimeClass{}},
+	"networking.k8s.io":            {networking.NetworkPolicy{}, networking.Ingress{}, networking.IngressClass{}},
+	"autoscaling":                  {autoscaling.HorizontalPodAutoscaler{}},
+	"certificates.k8s.io":          {certificates.CertificateSigningRequest{}},
+}
+
+// Types with a JSON form of their own.
+var special = map[string]string{
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":       "time",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":  "microtime",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":   "raw",
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":    "raw",
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":   "quantity",
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString": "intorstring",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":   "string",
+}
+
+var structs = map[string][]string{}
+
+func short(t reflect.Type) string {
+	path := t.PkgPath()
+	path = strings.TrimPrefix(path, "k8s.io/api/")
+	path = strings.TrimPrefix(path, "k8s.io/apimachinery/pkg/")
+	path = strings.TrimPrefix(path, "apis/")
+	return path + "." + t.Name()
+}
+
+func describe(t reflect.Type) string {
+	if s, ok := special[t.PkgPath()+"."+t.Name()]; ok {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return "*" + describe(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "bytes"
+		}
+		name := ""
+		if t.Name() != "" {
+			name = t.String() + "="
+		}
+		return name + "[]" + describe(t.Elem())
+	case reflect.Map:
+		name := ""
+		if t.Name() != "" {
+			name = t.String() + "="
+		}
+		key := ""
+		if t.Key().String() != "string" {
+			key = t.Key().String()
+		}
+		return name + "{" + key + "}" + describe(t.Elem())
+	case reflect.Struct:
+		name := short(t)
+		if _, ok := structs[name]; !ok {
+			structs[name] = nil
+			structs[name] = fields(t)
+		}
+		return "#" + name
+	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.String, reflect.Float64:
+		if t.PkgPath() != "" {
+			return t.Kind().String() + ":" + t.String()
+		}
+		return t.Kind().String()
+	}
+	panic("no form for " + t.String())
+}
+
+func fields(t reflect.Type) []string {
+	var out []string
+	for i := 0; i < t.NumField(); i++ {
+		field := t.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "-" || !field.IsExported() {
+			continue
+		}
+		if field.Anonymous && name == "" {
+			out = append(out, fields(field.Type)...)
+			continue
+		}
+		flag := "-"
+		for _, option := range strings.Split(options, ",") {
+			switch option {
+			case "omitzero":
+				flag = "z"
+			case "omitempty":
+				if flag == "-" {
+					flag = "o"
+				}
+			}
+		}
+		out = append(out, fmt.Sprintf("%s %s %s", name, flag, describe(field.Type)))
+	}
+	sort.Strings(out)
+	return out
+}
+
+func main() {
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	fmt.Fprintln(out, "// Generated by hack/sandbox/typetable. Fields: name, '-' printed always, 'o' omitempty, 'z' omitzero, type.")
+	var groups []string
+	for group := range kinds {
+		groups = append(groups, group)
+	}
+	sort.Strings(groups)
+	for _, group := range groups {
+		for _, object := range kinds[group] {
+			t := reflect.TypeOf(object)
+			fmt.Fprintf(out, "@%s/%s %s\n", group, t.Name(), describe(t))
+		}
+	}
+	var names []string
+	for name := range structs {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Fprintf(out, "#%s\n", name)
+		for _, field := range structs[name] {
+			fmt.Fprintln(out, field)
+		}
+	}
+}
