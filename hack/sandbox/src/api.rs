@@ -136,7 +136,10 @@ impl Api {
         }
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: http::Request<B>) -> Result<Response<Body>, Status>
+    async fn answer<B>(
+        self: &Arc<Self>,
+        request: http::Request<B>,
+    ) -> Result<Response<Body>, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

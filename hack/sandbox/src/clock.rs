@@ -70,7 +70,8 @@ impl Clock {
             }
             Source::Hand(hand) => {
                 // The sender lives as long as `self`, so this ends only by reaching the time.
-                let _reached = hand.subscribe().wait_for(|now| *now >= time).await;
+                let mut seen = hand.subscribe();
+                let _reached = seen.wait_for(|now| *now >= time).await;
             }
         }
     }

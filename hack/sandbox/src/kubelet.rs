@@ -39,6 +39,8 @@ pub mod node;
 pub mod podresources;
 mod post;
 mod prepare;
+#[cfg(test)]
+mod tests;
 pub mod volumes;
 mod watch;
 
@@ -187,8 +189,14 @@ impl Kubelets {
         };
         let sync = options.sync;
         let (lease, heartbeat) = (options.lease, options.heartbeat);
-        let mut engine =
-            Engine::new(client.clone(), clock.clone(), options, logs.clone(), events.clone(), &stop);
+        let mut engine = Engine::new(
+            client.clone(),
+            clock.clone(),
+            options,
+            logs.clone(),
+            events.clone(),
+            &stop,
+        );
         let mut handles = BTreeMap::new();
         for spec in nodes {
             let spec = Arc::new(spec);
@@ -275,11 +283,7 @@ impl NodeHandle {
         self.ask(Event::Restart { node: self.spec.name.clone(), done }, wait).await?
     }
 
-    async fn ask<T>(
-        &self,
-        event: Event,
-        wait: oneshot::Receiver<T>,
-    ) -> Result<T, KubeletError> {
+    async fn ask<T>(&self, event: Event, wait: oneshot::Receiver<T>) -> Result<T, KubeletError> {
         self.events.send(event).map_err(|_| KubeletError::Stopped)?;
         wait.await.map_err(|_| KubeletError::Stopped)
     }

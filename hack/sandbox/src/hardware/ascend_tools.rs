@@ -67,11 +67,7 @@ pub(super) fn table(layout: &Layout, chips: &[Chip]) -> String {
     let [chip_head, bus_head, usage_head] = layout.second_head;
     let power_head = format!("{:<usage$}Temp(C)           Hugepages-Usage(page)", "Power(W)");
     let name_head = format!("{:<first$}Name", "NPU");
-    text.push_str(&cells(
-        &name_head,
-        "Health",
-        &power_head,
-    ));
+    text.push_str(&cells(&name_head, "Health", &power_head));
     text.push_str(&cells(chip_head, bus_head, usage_head));
     text.push_str(&rule("="));
     for (place, chip) in chips.iter().enumerate() {

@@ -26,7 +26,8 @@ pub struct Containers {
 }
 
 type Matches = Arc<dyn Fn(&Value, &str) -> bool + Send + Sync>;
-type Body = Arc<dyn Fn(ContainerContext) -> Pin<Box<dyn Future<Output = i32> + Send>> + Send + Sync>;
+type Body =
+    Arc<dyn Fn(ContainerContext) -> Pin<Box<dyn Future<Output = i32> + Send>> + Send + Sync>;
 
 /// What a container has around it.
 #[derive(Clone, Debug)]

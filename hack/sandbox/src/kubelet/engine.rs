@@ -39,19 +39,48 @@ pub(super) enum Event {
     /// The uids of all bound pods; all others are gone.
     Listed(Vec<String>),
     /// A ConfigMap or Secret changed.
-    Changed { namespace: String, object: Object },
+    Changed {
+        namespace: String,
+        object: Object,
+    },
     /// A pod's volumes are written, or why not.
-    Prepared { uid: String, result: Result<Prepared, Blocked> },
+    Prepared {
+        uid: String,
+        result: Result<Prepared, Blocked>,
+    },
     /// A closure or process ended.
-    Exited { uid: String, container: String, attempt: u32, code: i32 },
+    Exited {
+        uid: String,
+        container: String,
+        attempt: u32,
+        code: i32,
+    },
     /// A status is written.
-    Wrote { uid: String, outcome: Outcome },
+    Wrote {
+        uid: String,
+        outcome: Outcome,
+    },
     /// See [`super::NodeHandle`].
-    Health { node: String, device: String, healthy: bool, done: oneshot::Sender<bool> },
-    Stop { node: String, done: oneshot::Sender<()> },
-    Restart { node: String, done: oneshot::Sender<Result<(), KubeletError>> },
+    Health {
+        node: String,
+        device: String,
+        healthy: bool,
+        done: oneshot::Sender<bool>,
+    },
+    Stop {
+        node: String,
+        done: oneshot::Sender<()>,
+    },
+    Restart {
+        node: String,
+        done: oneshot::Sender<Result<(), KubeletError>>,
+    },
     /// The pods of a node that restarts, as the API has them.
-    Reread { node: String, pods: Vec<Value>, done: oneshot::Sender<Result<(), KubeletError>> },
+    Reread {
+        node: String,
+        pods: Vec<Value>,
+        done: oneshot::Sender<Result<(), KubeletError>>,
+    },
 }
 
 /// One node.
@@ -134,14 +163,18 @@ impl Engine {
     }
 
     /// Lays the node out and opens its socket.
-    pub async fn add_node(&mut self, spec: Arc<NodeSpec>) -> Result<Arc<Mutex<View>>, KubeletError> {
+    pub async fn add_node(
+        &mut self,
+        spec: Arc<NodeSpec>,
+    ) -> Result<Arc<Mutex<View>>, KubeletError> {
         if spec.files {
             let done = spec.profile.lay_out(&spec.root, spec.index);
             done.map_err(|error| KubeletError::Files { node: spec.name.clone(), error })?;
         }
         let view = Arc::new(Mutex::new(View::default()));
         let up = Arc::new(AtomicBool::new(false));
-        let state = NodeState { spec: spec.clone(), view: view.clone(), up, since: self.clock.now() };
+        let state =
+            NodeState { spec: spec.clone(), view: view.clone(), up, since: self.clock.now() };
         let service = CancellationToken::new();
         let node =
             Node { state, addresses: HashSet::new(), disk: String::new(), service, served: None };

@@ -40,7 +40,12 @@ type Key = (String, String, String);
 
 impl Logs {
     /// The kept lines of a container, oldest first; empty when it has none.
-    pub fn get(&self, namespace: &str, pod: &str, container: &str) -> Vec<Line> {
+    pub fn get(&self, namespace: &str, pod: &str, container: &str) -> Vec<String> {
+        self.lines(namespace, pod, container).into_iter().map(|line| line.text).collect()
+    }
+
+    /// The same with their times.
+    pub fn lines(&self, namespace: &str, pod: &str, container: &str) -> Vec<Line> {
         let rings = self.rings.lock();
         rings
             .get(&key(namespace, pod, container))
@@ -116,7 +121,7 @@ mod tests {
             sink.line(n.to_string());
         }
         let lines = logs.get("ns", "p", "c");
-        assert_eq!((lines.len(), lines[0].text.as_str()), (LINES, "1"));
+        assert_eq!((lines.len(), lines[0].as_str()), (LINES, "1"));
         logs.forget("ns", "p");
         assert!(logs.get("ns", "p", "c").is_empty());
     }

@@ -107,7 +107,8 @@ pub async fn register(client: &Client, spec: &NodeSpec, status: &Value) -> Resul
     let api: Api<Node> = Api::all(client.clone());
     let object = object(spec);
     let body = serde_json::from_value(object.clone()).map_err(Error::SerdeError)?;
-    let params = PostParams { field_manager: Some(names::FIELD_MANAGER.into()), ..Default::default() };
+    let params =
+        PostParams { field_manager: Some(names::FIELD_MANAGER.into()), ..Default::default() };
     match api.create(&params, &body).await {
         Err(Error::Api(refused)) if refused.code == 409 => {
             let labels = json!({ "metadata": { "labels": object["metadata"]["labels"] } });

@@ -29,7 +29,9 @@ pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outco
     let api = api(&client, pod);
     let patch = json!({ "metadata": { "uid": meta::uid(pod) }, "status": status });
     persist(meta::name(pod), || async {
-        api.patch_status(meta::name(pod), &patch_params(), &Patch::Strategic(&patch)).await.map(drop)
+        api.patch_status(meta::name(pod), &patch_params(), &Patch::Strategic(&patch))
+            .await
+            .map(drop)
     })
     .await
 }
@@ -43,10 +45,8 @@ pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
         preconditions: Some(Preconditions { uid, resource_version: None }),
         ..Default::default()
     };
-    persist(meta::name(pod), || async {
-        api.delete(meta::name(pod), &params).await.map(drop)
-    })
-    .await
+    persist(meta::name(pod), || async { api.delete(meta::name(pod), &params).await.map(drop) })
+        .await
 }
 
 /// Tries again on faults of the server, of the network and of races; never on refusals.

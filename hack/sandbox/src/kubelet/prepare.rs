@@ -113,8 +113,7 @@ impl Preparation {
         request: &TokenRequest,
         now: Timestamp,
     ) -> Result<String, Error> {
-        if let Some((token, until)) = self.tokens.get(request).filter(|(_, until)| now < *until) {
-            let _valid_until = until;
+        if let Some((token, _)) = self.tokens.get(request).filter(|(_, until)| now < *until) {
             return Ok(token.clone());
         }
         let resource = ApiResource::erase::<ServiceAccount>(&());
@@ -130,9 +129,13 @@ impl Preparation {
         }
         let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
         let account = self.pod.pointer("/spec/serviceAccountName").and_then(Value::as_str);
-        let body = serde_json::to_vec(&body).map_err(Error::SerdeError)?;
         let answer: Value = api
-            .create_subresource("token", account.unwrap_or("default"), &PostParams::default(), body)
+            .create_subresource(
+                "token",
+                account.unwrap_or("default"),
+                &PostParams::default(),
+                &body,
+            )
             .await?;
         let token = answer.pointer("/status/token").and_then(Value::as_str).unwrap_or_default();
         let life = SignedDuration::from_secs(request.seconds.saturating_mul(4) / 5);

@@ -112,9 +112,9 @@ where
     let stream = watcher::metadata_watcher(api, watcher::Config::default()).default_backoff();
     stream.filter_map(move |event| async move {
         match event {
-            Ok(watcher::Event::Apply(o) | watcher::Event::InitApply(o) | watcher::Event::Delete(o)) => {
-                Some((o.namespace().unwrap_or_default(), object(o.name_any())))
-            }
+            Ok(
+                watcher::Event::Apply(o) | watcher::Event::InitApply(o) | watcher::Event::Delete(o),
+            ) => Some((o.namespace().unwrap_or_default(), object(o.name_any()))),
             Ok(_) => None,
             Err(error) => {
                 tracing::debug!(%error, "watch of volume sources");
@@ -140,20 +140,9 @@ pub(super) async fn leases(
         if beat {
             written = now;
         }
-        let renewals = nodes.iter().filter(|n| n.up.load(Ordering::Relaxed)).map(|state| {
-            let client = client.clone();
-            async move {
-                let name = &state.spec.name;
-                let mut done = node::renew(&client, name, now).await;
-                if beat && done.is_ok() {
-                    let status = state.status(now);
-                    done = node::write_status(&client, name, &status).await;
-                }
-                if let Err(error) = done {
-                    tracing::debug!(node = %name, %error, "node heartbeat");
-                }
-            }
-        });
+        let up: Vec<NodeState> =
+            nodes.iter().filter(|n| n.up.load(Ordering::Relaxed)).cloned().collect();
+        let renewals = up.into_iter().map(|state| renew(client.clone(), state, now, beat));
         let all = stream::iter(renewals).buffer_unordered(PARALLEL).collect::<Vec<()>>();
         tokio::select! {
             () = stop.cancelled() => return,
@@ -163,6 +152,17 @@ pub(super) async fn leases(
             () = stop.cancelled() => return,
             () = clock.sleep_until(super::lifecycle::later(now, period)) => {}
         }
+    }
+}
+
+async fn renew(client: Client, state: NodeState, now: Timestamp, beat: bool) {
+    let name = &state.spec.name;
+    let mut done = node::renew(&client, name, now).await;
+    if beat && done.is_ok() {
+        done = node::write_status(&client, name, &state.status(now)).await;
+    }
+    if let Err(error) = done {
+        tracing::debug!(node = %name, %error, "node heartbeat");
     }
 }
 

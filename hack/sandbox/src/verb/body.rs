@@ -22,7 +22,11 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
 /// Parses JSON with upstream's words for what is wrong.
 pub fn json(body: &[u8]) -> Result<Value, Status> {
     serde_json::from_slice(body).map_err(|error| {
-        let what = if body.is_empty() { "unexpected end of JSON input".to_owned() } else { go_words(body, &error) };
+        let what = if body.is_empty() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            go_words(body, &error)
+        };
         Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
     })
 }
@@ -40,7 +44,11 @@ fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let line_start = body.split(|b| *b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
+    let line_start = body
+        .split(|b| *b == b'\n')
+        .take(error.line().saturating_sub(1))
+        .map(|l| l.len() + 1)
+        .sum::<usize>();
     let at = body.get(line_start + error.column().saturating_sub(1)).copied();
     match at {
         Some(byte) if byte.is_ascii_graphic() => {
@@ -85,7 +93,11 @@ pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
 }
 
 fn group_version_kind(group: &str, version: &str, kind: &str) -> String {
-    if group.is_empty() { format!("{version}, Kind={kind}") } else { format!("{group}/{version}, Kind={kind}") }
+    if group.is_empty() {
+        format!("{version}, Kind={kind}")
+    } else {
+        format!("{group}/{version}, Kind={kind}")
+    }
 }
 
 fn missing(what: &str, value: &Value) -> Status {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
+use muster_objects::managed::{self, Reset};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
-use muster_objects::managed::{self, Reset};
 use muster_objects::{meta, strategic};
 use serde_json::{Value, json};
 
@@ -104,8 +104,11 @@ fn accepted(kind: &Kind) -> &'static [&'static str] {
 
 fn apply_options(call: &Call) -> Result<(), Status> {
     if call.query.field_manager.is_empty() {
-        let error =
-            FieldError::new(FieldErrorKind::Required, "fieldManager", "is required for apply patch");
+        let error = FieldError::new(
+            FieldErrorKind::Required,
+            "fieldManager",
+            "is required for apply patch",
+        );
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
     }
     Ok(())
@@ -135,7 +138,11 @@ async fn absent(api: &Arc<Api>, call: &Call, change: &Change) -> Result<Option<U
             let (object, warnings) = apply_config(api, call, None, config)?;
             Fresh { object, warnings, managed: true }
         }
-        Change::Put(value) if main && builtin::create_on_update(&kind.group, &kind.kind) && kind.custom.is_none() => {
+        Change::Put(value)
+            if main
+                && builtin::create_on_update(&kind.group, &kind.kind)
+                && kind.custom.is_none() =>
+        {
             let (object, unknown) = body::shape_up(kind, value.clone())?;
             let warnings = body::judge_unknown(kind, &call.query.field_validation, unknown)?;
             Fresh { object, warnings, managed: false }
@@ -233,7 +240,9 @@ fn compute(
     let kind = &*call.kind;
     let (given, mode) = match change {
         Change::Put(value) => (value.clone(), call.query.field_validation.as_str()),
-        Change::Patch(PatchKind::Apply, config) => return apply_config(api, call, Some(old), config),
+        Change::Patch(PatchKind::Apply, config) => {
+            return apply_config(api, call, Some(old), config);
+        }
         Change::Patch(how, patch) => {
             let live = represent::typed(kind, old);
             let mut patched = match how {
@@ -442,8 +451,7 @@ fn same(new: &Value, old: &Value) -> bool {
 
 /// A pod with grace left goes when the kubelet says so, not with its last finalizer.
 fn awaits_kubelet(kind: &Kind, object: &Value) -> bool {
-    kind.is("", "Pod")
-        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
+    kind.is("", "Pod") && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
 }
 
 fn namespace_held(kind: &Kind, object: &Value) -> bool {

@@ -91,8 +91,7 @@ pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Sta
     let mut errors;
     match &kind.custom {
         Some(custom) => {
-            errors =
-                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -143,9 +142,7 @@ pub fn validate_update(
 fn special_errors(api: &Api, kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
         "apiextensions.k8s.io" => crd::validate(api, object, old),
-        "admissionregistration.k8s.io" => {
-            crate::admit::validate_configuration(object, &kind.kind)
-        }
+        "admissionregistration.k8s.io" => crate::admit::validate_configuration(object, &kind.kind),
         _ => Vec::new(),
     }
 }

@@ -89,10 +89,7 @@ impl Command {
     }
 }
 
-fn copy(
-    out: Box<dyn AsyncRead + Unpin + Send>,
-    log: LogSink,
-) -> tokio::task::JoinHandle<()> {
+fn copy(out: Box<dyn AsyncRead + Unpin + Send>, log: LogSink) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         let mut lines = BufReader::new(out).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -105,7 +102,8 @@ fn copy(
 fn root_file_system(context: &ContainerContext) -> std::io::Result<PathBuf> {
     let uid = muster_objects::meta::uid(&context.pod);
     let pod = pod_directory(&context.root, uid);
-    let rootfs = std::path::absolute(pod.join("containers").join(&context.container).join("rootfs"))?;
+    let rootfs =
+        std::path::absolute(pod.join("containers").join(&context.container).join("rootfs"))?;
     std::fs::create_dir_all(&rootfs)?;
     for (mount, at) in &context.mounts {
         let relative = Path::new(mount.trim_start_matches('/'));

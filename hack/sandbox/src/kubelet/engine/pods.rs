@@ -10,9 +10,7 @@ use muster_objects::meta;
 use serde_json::Value;
 
 use super::super::containers::{Command, ContainerContext, Program, container_spec};
-use super::super::lifecycle::{
-    Blocked, Effect, Input, PodPlan, PodRun, later, list, status, text,
-};
+use super::super::lifecycle::{Blocked, Effect, Input, PodPlan, PodRun, later, list, status, text};
 use super::super::podresources::PodView;
 use super::super::post::{self, Outcome};
 use super::super::prepare::{Preparation, Prepared, Tokens};
@@ -36,10 +34,14 @@ impl Engine {
         let object = Arc::new(object);
         match self.pods.get_mut(&uid) {
             Some(pod) => {
-                let facts = |o: &Value| o.get("metadata").map(|m| (m.get("labels").cloned(), m.get("annotations").cloned()));
+                let facts = |o: &Value| {
+                    o.get("metadata")
+                        .map(|m| (m.get("labels").cloned(), m.get("annotations").cloned()))
+                };
                 let facts_changed = facts(&pod.object) != facts(&object);
                 pod.object = object.clone();
-                if facts_changed && self.options.sync.is_zero() && volumes::can_change(&pod.volumes) {
+                if facts_changed && self.options.sync.is_zero() && volumes::can_change(&pod.volumes)
+                {
                     self.prepare(&uid);
                 }
             }
@@ -49,7 +51,8 @@ impl Engine {
         let phase = phase_of(&object);
         let ended_by_others = is_final(phase) && !is_final(text(&pod.sent, "phase"));
         let input = if meta::is_terminating(&object) {
-            let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
+            let grace =
+                object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_u64);
             Input::End { grace: Duration::from_secs(grace.unwrap_or(30)), failure: None }
         } else if ended_by_others {
             Input::End { grace: pod.plan.grace, failure: None }
