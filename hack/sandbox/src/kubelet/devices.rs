@@ -144,10 +144,16 @@ impl Devices {
         Ok(())
     }
 
-    /// Takes over what a checkpoint says, except for devices that are gone.
+    /// Takes over what a checkpoint says, except for resources that are gone.
     pub fn restore(&mut self, held: impl IntoIterator<Item = Held>) {
-        self.held =
-            held.into_iter().filter(|h| self.registered.contains_key(&h.resource)).collect();
+        self.held = held
+            .into_iter()
+            .filter_map(|mut held| {
+                let all = self.registered.get(&held.resource)?;
+                held.ids.sort_by_key(|id| all.iter().position(|r| r.device.id == *id));
+                Some(held)
+            })
+            .collect();
     }
 
     /// Takes back what a pod held; whether it held any.

@@ -16,17 +16,47 @@ struct World {
     clock: Clock,
     kubelets: Kubelets,
     root: tempfile::TempDir,
-    _sandbox: Sandbox,
+    namespace: String,
+    node: String,
+    sandbox: Option<Sandbox>,
 }
 
+/// A node of its own in a namespace of its own: in a sandbox, or in the cluster of `MUSTER_KUBECONFIG`.
 async fn world(clock: Clock, options: KubeletOptions) -> World {
-    let sandbox = Sandbox::builder().clock(clock.clone()).controllers(None).start().await.unwrap();
-    let client = sandbox.client();
+    let (client, sandbox) = match std::env::var_os("MUSTER_KUBECONFIG") {
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path).unwrap();
+            let config = kube::Config::from_custom_kubeconfig(file, &Default::default()).await;
+            (Client::try_from(config.unwrap()).unwrap(), None)
+        }
+        None => {
+            let builder = Sandbox::builder().clock(clock.clone()).controllers(None);
+            let sandbox = builder.start().await.unwrap();
+            (sandbox.client(), Some(sandbox))
+        }
+    };
+    let unique = uuid::Uuid::new_v4().simple().to_string();
+    let (node, namespace) = (format!("nodes-{unique}"), format!("nodes-{unique}"));
+    furnish(&client, &namespace).await;
     let root = tempfile::tempdir().unwrap();
-    let spec = NodeSpec::new("n0", Profile::Ascend910b8, 0, root.path());
+    let spec = NodeSpec::new(&node, Profile::Ascend910b8, 0, root.path());
     let kubelets =
         Kubelets::start(client.clone(), clock.clone(), vec![spec], options).await.unwrap();
-    World { client, clock, kubelets, root, _sandbox: sandbox }
+    World { client, clock, kubelets, root, namespace, node, sandbox }
+}
+
+/// A namespace with the service account that pods need.
+async fn furnish(client: &Client, namespace: &str) {
+    use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+    let named = |name: &str| json!({ "metadata": { "name": name } });
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let object = serde_json::from_value(named(namespace)).unwrap();
+    // Both may be there already.
+    let _made = namespaces.create(&PostParams::default(), &object).await;
+    let object = serde_json::from_value(named("default")).unwrap();
+    let _made = accounts.create(&PostParams::default(), &object).await;
+    accounts.get("default").await.unwrap();
 }
 
 fn pod(name: &str, npus: u32, annotations: Value) -> Value {
@@ -37,17 +67,18 @@ fn pod(name: &str, npus: u32, annotations: Value) -> Value {
     }
     json!({
         "metadata": { "name": name, "annotations": annotations },
-        "spec": { "nodeName": "n0", "restartPolicy": "Never", "containers": [container],
+        "spec": { "restartPolicy": "Never", "containers": [container],
             "automountServiceAccountToken": false },
     })
 }
 
 impl World {
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), "default")
+        Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    async fn create(&self, pod: Value) {
+    async fn create(&self, mut pod: Value) {
+        pod["spec"]["nodeName"] = self.node.as_str().into();
         let pod = serde_json::from_value(pod).unwrap();
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
     }
@@ -74,9 +105,31 @@ impl World {
         self.until(name, |pod| pod.is_some_and(|p| p["status"]["phase"] == phase)).await
     }
 
+    fn handle(&self) -> NodeHandle {
+        self.kubelets.node(&self.node).unwrap()
+    }
+
+    fn log(&self, pod: &str) -> Vec<String> {
+        self.kubelets.logs().get(&self.namespace, pod, "c")
+    }
+
+    /// Takes away what a lasting cluster would keep.
+    async fn close(self) {
+        use k8s_openapi::api::core::v1::Namespace;
+        self.kubelets.stop().await;
+        if self.sandbox.is_none() {
+            let all: Api<Node> = Api::all(self.client.clone());
+            all.delete(&self.node, &DeleteParams::default()).await.unwrap();
+            let force = DeleteParams::default().grace_period(0);
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+            pods.delete_collection(&force, &Default::default()).await.unwrap();
+            let all: Api<Namespace> = Api::all(self.client.clone());
+            all.delete(&self.namespace, &DeleteParams::default()).await.unwrap();
+        }
+    }
+
     fn ids(&self, uid: &Value) -> Vec<String> {
-        let node = self.kubelets.node("n0").unwrap();
-        let held = node.held().into_iter().filter(|h| uid == h.pod.as_str());
+        let held = self.handle().held().into_iter().filter(|h| uid == h.pod.as_str());
         held.flat_map(|h| h.ids).collect()
     }
 }
@@ -89,7 +142,7 @@ fn by_hand() -> Clock {
 async fn a_node_registers_with_its_devices_and_its_lease() {
     let world = world(by_hand(), KubeletOptions::default()).await;
     let node: Api<Node> = Api::all(world.client.clone());
-    let read = || async { serde_json::to_value(node.get("n0").await.unwrap()).unwrap() };
+    let read = || async { serde_json::to_value(node.get(&world.node).await.unwrap()).unwrap() };
     let object = read().await;
     assert_eq!(object["status"]["capacity"][NPU], "8");
     assert_eq!(object["status"]["addresses"][0]["address"], "10.254.0.1");
@@ -99,7 +152,7 @@ async fn a_node_registers_with_its_devices_and_its_lease() {
         all.into_iter().find(|c| c["type"] == "Ready").unwrap()["status"].clone()
     };
     assert_eq!(ready(&object), "True");
-    let handle = world.kubelets.node("n0").unwrap();
+    let handle = world.handle();
     assert!(handle.set_device_health("Ascend910-3", false).await.unwrap());
     let object = read().await;
     assert_eq!(object["status"]["capacity"][NPU], "8");
@@ -108,10 +161,10 @@ async fn a_node_registers_with_its_devices_and_its_lease() {
     use k8s_openapi::api::coordination::v1::Lease;
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), names::LEASE_NAMESPACE);
     let renewed = |second: &'static str| {
-        let leases = leases.clone();
+        let (leases, name) = (leases.clone(), world.node.clone());
         async move {
             loop {
-                let lease = leases.get_opt("n0").await.unwrap();
+                let lease = leases.get_opt(&name).await.unwrap();
                 let lease = lease.map(|l| serde_json::to_value(l).unwrap()).unwrap_or_default();
                 if lease["spec"]["renewTime"].as_str().is_some_and(|t| t.contains(second)) {
                     return;
@@ -123,6 +176,7 @@ async fn a_node_registers_with_its_devices_and_its_lease() {
     tokio::time::timeout(Duration::from_secs(10), renewed("03:04:05")).await.unwrap();
     world.clock.advance(Duration::from_secs(10));
     tokio::time::timeout(Duration::from_secs(10), renewed("03:04:15")).await.unwrap();
+    world.close().await;
 }
 
 #[tokio::test]
@@ -150,7 +204,8 @@ async fn a_pod_gets_devices_runs_and_gives_them_back() {
         (&json!(0), &json!("2026-01-02T03:04:35Z"))
     );
     assert!(world.ids(uid).is_empty() && read().is_empty());
-    assert_eq!(world.kubelets.logs().get("default", "a", "c"), ["started", "exit 0"]);
+    assert_eq!(world.log("a"), ["started", "exit 0"]);
+    world.close().await;
 }
 
 #[tokio::test]
@@ -172,11 +227,12 @@ async fn a_deleted_pod_ends_and_leaves_nothing() {
     world.clock.advance(Duration::from_secs(3));
     world.until("a", |p| p.is_none()).await;
     let gone = async {
-        while directory.exists() || !world.kubelets.node("n0").unwrap().held().is_empty() {
+        while directory.exists() || !world.handle().held().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    world.close().await;
 }
 
 #[tokio::test]
@@ -208,7 +264,7 @@ async fn a_closure_sees_its_volumes_devices_and_environment() {
             })
         })
         .await;
-    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), "default");
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
     let map = json!({ "metadata": { "name": "m" }, "data": { "key": "one" } });
     let map = serde_json::from_value(map).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
@@ -226,13 +282,14 @@ async fn a_closure_sees_its_volumes_devices_and_environment() {
     tokio::time::timeout(limit, wait_for(volumes.join("kubernetes.io~empty-dir/w/out"), "x"))
         .await
         .unwrap();
-    assert_eq!(world.kubelets.logs().get("default", "a", "c"), ["one", "0,1", "a"]);
+    assert_eq!(world.log("a"), ["one", "0,1", "a"]);
     let patch = Patch::Merge(json!({ "data": { "key": "two" } }));
     maps.patch("m", &PatchParams::default(), &patch).await.unwrap();
     tokio::time::timeout(limit, wait_for(shown, "two")).await.unwrap();
 
     world.pods().delete("a", &DeleteParams::default()).await.unwrap();
     world.until("a", |p| p.is_none()).await;
+    world.close().await;
 }
 
 #[tokio::test]
@@ -253,7 +310,7 @@ async fn a_process_runs_on_the_host_only_where_allowed() {
     let failed = world.phase("a", "Failed").await;
     let ended = &failed["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!(ended["exitCode"], 5);
-    assert_eq!(world.kubelets.logs().get("default", "a", "c"), ["dev=0", "hello", "exit 5"]);
+    assert_eq!(world.log("a"), ["dev=0", "hello", "exit 5"]);
 
     let mut object = pod("b", 0, json!({ names::EXEC: "true" }));
     object["spec"]["containers"][0]["command"] = json!(["sleep", "1000"]);
@@ -261,6 +318,7 @@ async fn a_process_runs_on_the_host_only_where_allowed() {
     world.phase("b", "Running").await;
     world.pods().delete("b", &DeleteParams::default()).await.unwrap();
     world.until("b", |p| p.is_none()).await;
+    world.close().await;
 }
 
 #[tokio::test]
@@ -271,7 +329,7 @@ async fn a_restarted_kubelet_goes_on_where_it_was() {
     world.create(pod("a", 2, json!({ names::RUN_SECONDS: "60" }))).await;
     let running = world.phase("a", "Running").await;
     let uid = running["metadata"]["uid"].clone();
-    let node = world.kubelets.node("n0").unwrap();
+    let node = world.handle();
     node.stop().await.unwrap();
     let socket = world.root.path().join(muster_proto::podresources::SOCKET);
     assert!(tokio::net::UnixStream::connect(&socket).await.is_err());
@@ -291,6 +349,7 @@ async fn a_restarted_kubelet_goes_on_where_it_was() {
         (&ended["restartCount"], &ended["state"]["terminated"]["finishedAt"]),
         (&json!(0), &json!("2026-01-02T03:05:05Z"))
     );
+    world.close().await;
 }
 
 #[tokio::test]
@@ -298,6 +357,7 @@ async fn very_many_nodes_share_one_watch() {
     let clock = by_hand();
     let sandbox = Sandbox::builder().clock(clock.clone()).controllers(None).start().await.unwrap();
     let client = sandbox.client();
+    furnish(&client, "default").await;
     let nodes =
         (0..200).map(|n| NodeSpec::bare(&format!("n{n}"), Profile::NvidiaH1008, n)).collect();
     let kubelets =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Resource, ResourceExt};
 use parking_lot::Mutex;
@@ -106,10 +106,10 @@ fn changed<K>(
     object: fn(String) -> Object,
 ) -> impl futures::Stream<Item = (String, Object)> + Send
 where
-    K: Resource<DynamicType = ()> + 'static,
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
 {
-    let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::erase::<K>(&()));
-    let stream = watcher::metadata_watcher(api, watcher::Config::default()).default_backoff();
+    let api: Api<PartialObjectMeta<K>> = Api::all(client);
+    let stream = watcher(api, watcher::Config::default()).default_backoff();
     stream.filter_map(move |event| async move {
         match event {
             Ok(
