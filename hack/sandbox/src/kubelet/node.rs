@@ -139,7 +139,11 @@ pub async fn renew(client: &Client, name: &str, now: Timestamp) -> Result<(), Er
         Err(Error::Api(refused)) if refused.code == 404 => {}
         other => return other.map(drop),
     }
-    let lease = json!({ "metadata": { "name": name }, "spec": spec });
+    let nodes: Api<Node> = Api::all(client.clone());
+    let uid = nodes.get(name).await?.metadata.uid;
+    // It goes with the Node.
+    let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": name, "uid": uid });
+    let lease = json!({ "metadata": { "name": name, "ownerReferences": [owner] }, "spec": spec });
     let lease = serde_json::from_value(lease).map_err(Error::SerdeError)?;
     api.create(&PostParams::default(), &lease).await.map(drop)
 }

@@ -125,7 +125,6 @@ impl PodResourcesLister for Service {
 }
 
 impl Service {
-    #[expect(clippy::result_large_err, reason = "the error type of tonic")]
     fn admit(&self) -> Result<(), Status> {
         let mut bucket = self.tokens.lock();
         let now = Instant::now();

@@ -293,6 +293,36 @@ async fn a_closure_sees_its_volumes_devices_and_environment() {
 }
 
 #[tokio::test]
+async fn a_pods_token_is_projected_with_the_certificate_and_the_namespace() {
+    let world = world(Clock::machine(), KubeletOptions::default()).await;
+    let maps: Api<ConfigMap> = Api::namespaced(world.client.clone(), &world.namespace);
+    let map = json!({ "metadata": { "name": "kube-root-ca.crt" }, "data": { "ca.crt": "CA" } });
+    // A real cluster makes its own.
+    let _made = maps.create(&PostParams::default(), &serde_json::from_value(map).unwrap()).await;
+    let mut object = pod("a", 0, json!({}));
+    object["spec"]["automountServiceAccountToken"] = true.into();
+    world.create(object).await;
+    let running = world.phase("a", "Running").await;
+    let uid = running["metadata"]["uid"].as_str().unwrap();
+    let projected = volumes::pod_directory(world.root.path(), uid)
+        .join("volumes/kubernetes.io~projected")
+        .join(running["spec"]["volumes"][0]["name"].as_str().unwrap());
+    let read = |name: &str| std::fs::read_to_string(projected.join(name)).unwrap();
+    assert_eq!(read("namespace"), world.namespace);
+    assert!(!read("ca.crt").is_empty());
+    use k8s_openapi::api::authentication::v1::TokenReview;
+    let review = json!({ "spec": { "token": read("token") } });
+    let reviews: Api<TokenReview> = Api::all(world.client.clone());
+    let review = serde_json::from_value(review).unwrap();
+    let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+    let answer = serde_json::to_value(answer).unwrap();
+    let user = &answer["status"]["user"];
+    assert_eq!(user["username"], format!("system:serviceaccount:{}:default", world.namespace));
+    assert_eq!(user["extra"]["authentication.kubernetes.io/node-name"], json!([world.node]));
+    world.close().await;
+}
+
+#[tokio::test]
 async fn a_process_runs_on_the_host_only_where_allowed() {
     let options = KubeletOptions { allow_exec: true, ..Default::default() };
     let world = world(Clock::machine(), options).await;
@@ -359,11 +389,11 @@ async fn very_many_nodes_share_one_watch() {
     let client = sandbox.client();
     furnish(&client, "default").await;
     let nodes =
-        (0..200).map(|n| NodeSpec::bare(&format!("n{n}"), Profile::NvidiaH1008, n)).collect();
+        (0..1_000).map(|n| NodeSpec::bare(&format!("n{n}"), Profile::NvidiaH1008, n)).collect();
     let kubelets =
         Kubelets::start(client.clone(), clock, nodes, KubeletOptions::default()).await.unwrap();
     let pods: Api<Pod> = Api::namespaced(client, "default");
-    for n in 0..200 {
+    for n in 0..1_000 {
         let mut object = pod(&format!("p{n}"), 0, json!({}));
         object["spec"]["nodeName"] = format!("n{n}").into();
         object["spec"]["containers"][0]["resources"] =
@@ -377,7 +407,7 @@ async fn very_many_nodes_share_one_watch() {
             let list = pods.list(&Default::default()).await.unwrap();
             let running =
                 |p: &Pod| p.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running");
-            if list.items.iter().filter(|p| running(p)).count() == 200 {
+            if list.items.iter().filter(|p| running(p)).count() == 1_000 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -385,6 +415,6 @@ async fn very_many_nodes_share_one_watch() {
     };
     tokio::time::timeout(Duration::from_secs(30), all_run).await.unwrap();
     let ids = |n: u32| kubelets.node(&format!("n{n}")).unwrap().held()[0].ids.clone();
-    assert_ne!(ids(0), ids(199));
+    assert_ne!(ids(0), ids(999));
     kubelets.stop().await;
 }

@@ -35,7 +35,7 @@ impl PodRun {
                     && !alive(&container.name)
                 {
                     run.state = State::Ended(Ended {
-                        code: super::names::EXIT_KILLED,
+                        code: super::super::names::EXIT_KILLED,
                         since: *since,
                         at: now,
                         attempt: run.restarts,
