@@ -11,40 +11,38 @@ binaries_dir() {
     command -v go >/dev/null || fail "Go is not installed: the cluster is built from source (go.mod names the version)"
     cache=${MUSTER_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster/cluster}
     hash=$(
-        cd "$MODULE"
+        cd "$MODULE" || exit
         { go env GOVERSION GOOS GOARCH && find go.mod go.sum build.sh cmd -type f -print0 | sort -z | xargs -0 sha256sum; } |
             sha256sum | cut -c1-16
     )
-    printf '%s/%s\n' "$cache" "$hash"
+    mkdir -p "$cache/$hash"
+    (cd "$cache/$hash" && pwd)
 }
 
 # build_binaries: fill the cache directory, if it is not there, and set BIN to it.
 build_binaries() {
     BIN=$(binaries_dir)
     [[ ! -e $BIN/complete ]] || return 0
-    mkdir -p "$BIN"
     exec 8>"$BIN/lock"
     flock -n 8 || { say "another build fills $BIN: waiting for it" && flock -w 3600 8; } || fail "it took over an hour"
     if [[ ! -e $BIN/complete ]]; then
         say "building into $BIN (12 CPU minutes from nothing, seconds if Go has its build cache)"
         local version jobset package flags="-s -w"
-        cd "$MODULE"
-        version=$(go list -mod=readonly -m -f '{{.Version}}' k8s.io/kubernetes)
+        version=$(go -C "$MODULE" list -mod=readonly -m -f '{{.Version}}' k8s.io/kubernetes)
         for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
             flags+=" -X $package.gitVersion=$version -X $package.gitTreeState=clean"
             flags+=" -X $package.gitMajor=1 -X $package.gitMinor=$(cut -d. -f2 <<<"$version")"
         done
-        flags+=" -X sigs.k8s.io/jobset/pkg/version.GitVersion=$(go list -mod=readonly -m -f '{{.Version}}' sigs.k8s.io/jobset)"
+        flags+=" -X sigs.k8s.io/jobset/pkg/version.GitVersion=$(go -C "$MODULE" list -mod=readonly -m -f '{{.Version}}' sigs.k8s.io/jobset)"
         build_one prepare ./cmd/prepare "$flags"
         build_one jobset-controller sigs.k8s.io/jobset "$flags"
         build_one kplane ./cmd/kplane "$flags"
         ln -sfn kplane "$BIN/kubectl"
-        jobset=$(go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/jobset)
+        jobset=$(go -C "$MODULE" list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/jobset)
         mkdir -p "$BIN/jobset"
         install -m 644 "$jobset/config/components/crd/bases/jobset.x-k8s.io_jobsets.yaml" "$BIN/jobset/crd.yaml"
         install -m 644 "$jobset/config/components/rbac/role.yaml" "$BIN/jobset/role.yaml"
         install -m 644 "$jobset/config/components/webhook/manifests.yaml" "$BIN/jobset/webhooks.yaml"
-        cd "$OLDPWD"
         touch "$BIN/complete"
     fi
     exec 8>&-
@@ -53,10 +51,10 @@ build_binaries() {
 # build_one NAME PACKAGE LINKER_FLAGS: shows every 15 s how far it is. BUILD_PID is set while it runs.
 build_one() {
     local name=$1 package=$2 flags=$3 log=$BIN/$1.log began=$SECONDS cpu_before total ticks=0
-    total=$(go list -mod=readonly -deps "$package" | wc -l)
+    total=$(go -C "$MODULE" list -mod=readonly -deps "$package" | wc -l)
     count_cpu
     cpu_before=$CPU
-    CGO_ENABLED=0 nice go build -v -mod=readonly -buildvcs=false -trimpath \
+    CGO_ENABLED=0 nice go -C "$MODULE" build -v -mod=readonly -buildvcs=false -trimpath \
         -ldflags "$flags" -o "$BIN/$name" "$package" >"$log" 2>&1 8>&- 9>&- &
     BUILD_PID=$!
     while kill -0 "$BUILD_PID" 2>/dev/null; do

@@ -16,7 +16,7 @@ start_component() {
             say "$name is ready after $((SECONDS - began)) s"
             return 0
         fi
-        grep -q 'address already in use' "$RUN/log/$name.log" && ! runs "$name" || break
+        if runs "$name" || ! grep -q 'address already in use' "$RUN/log/$name.log"; then break; fi
         say "$name: somebody took the port (attempt $attempt)"
     done
     show_log "$name"

@@ -69,7 +69,7 @@ stop_process() {
 wait_until() {
     local name=$1 deadline=$((SECONDS + $2))
     shift 2
-    until "$@" >/dev/null 2>&1; do
+    until ("$@") >/dev/null 2>&1; do # in a subshell: a trap must not run with this redirection
         runs "$name" || return 1
         ((SECONDS < deadline)) || return 1
         sleep 0.2

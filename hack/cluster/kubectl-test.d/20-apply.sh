@@ -24,7 +24,7 @@ check "managedFields name the manager" 0 '^kubectl Apply$' \
 revision=$(k get configmap server --output 'jsonpath={.metadata.resourceVersion}' || true)
 check "apply --server-side again is accepted" 0 'configmap/server serverside-applied' k apply --server-side --filename "$first"
 check "and writes nothing" 0 "^$revision\$" k get configmap server --output 'jsonpath={.metadata.resourceVersion}'
-check "another manager meets a conflict" 1 'conflict with "kubectl".*\.data\.a|\.data\.a' \
+check "another manager meets a conflict" 1 'Apply failed with 1 conflict: conflict with "kubectl": \.data\.a$' \
     k apply --server-side --field-manager other --filename "$second"
 check "it says how to go on" 1 'force-conflicts' k apply --server-side --field-manager other --filename "$second"
 check "and the value stayed" 0 '^1$' value server a

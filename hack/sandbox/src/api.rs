@@ -136,10 +136,7 @@ impl Api {
         }
     }
 
-    async fn answer<B>(
-        self: &Arc<Self>,
-        request: http::Request<B>,
-    ) -> Result<Response<Body>, Status>
+    async fn answer<B>(self: &Arc<Self>, request: http::Request<B>) -> Result<Response<Body>, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -151,9 +148,11 @@ impl Api {
             return self.document(&user, &head.method, &url, &head.headers);
         };
         let query = Query::parse(head.uri.query().unwrap_or(""))?;
-        let kind = self
-            .kinds
-            .now()
+        let kinds = self.kinds.now();
+        if kinds.of(&path.group, &path.version).is_empty() {
+            return Ok(represent::page_not_found());
+        }
+        let kind = kinds
             .get(&path.group, &path.version, &path.plural)
             .ok_or_else(Status::no_route)?;
         let representation = Representation::from_accept(&head.headers)?;

@@ -17,6 +17,7 @@ mod decode;
 mod defaults;
 mod events;
 mod field;
+mod instant;
 mod job;
 mod metadata;
 mod names;

@@ -10,23 +10,15 @@ pub struct Which;
 pub struct Controllers;
 impl Controllers {
     /// Starts.
-    pub fn start(_: kube::Client, _: Clock, _: Which) -> Self {
-        Self
-    }
+    pub fn start(_: kube::Client, _: Clock, _: Which) -> Self { Self }
     /// Stops.
     pub async fn stop(self) {}
 }
 /// CRDs.
-pub fn crds(_: &Which) -> Vec<Value> {
-    Vec::new()
-}
+pub fn crds(_: &Which) -> Vec<Value> { Vec::new() }
 /// Defaults.
 pub fn default(_: &str, _: &str, _: &mut Value) {}
 /// Validates.
-pub fn validate_create(_: &str, _: &str, _: &Value) -> Vec<FieldError> {
-    Vec::new()
-}
+pub fn validate_create(_: &str, _: &str, _: &Value) -> Vec<FieldError> { Vec::new() }
 /// Validates.
-pub fn validate_update(_: &str, _: &str, _: &Value, _: &Value) -> Vec<FieldError> {
-    Vec::new()
-}
+pub fn validate_update(_: &str, _: &str, _: &Value, _: &Value) -> Vec<FieldError> { Vec::new() }

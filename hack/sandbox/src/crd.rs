@@ -114,21 +114,11 @@ fn establish(api: &Api, name: &str) {
     next["status"]["acceptedNames"] = next["spec"]["names"].clone();
     let now = api.clock.stamp();
     set_condition(&mut next, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
-    set_condition(
-        &mut next,
-        &now,
-        "Established",
-        "InitialNamesAccepted",
-        "the initial names have been accepted",
-    );
+    set_condition(&mut next, &now, "Established", "InitialNamesAccepted", "the initial names have been accepted");
     if next != live.value {
         // A race means that the definition was written again: that write establishes it.
-        let _raced = api.store.put(
-            RESOURCE,
-            (String::new(), name.to_owned()),
-            Expect::Revision(live.revision),
-            next,
-        );
+        let _raced =
+            api.store.put(RESOURCE, (String::new(), name.to_owned()), Expect::Revision(live.revision), next);
     }
 }
 
@@ -181,9 +171,7 @@ pub fn terminating(api: &Arc<Api>, crd: &Value) {
             if instances.is_empty() {
                 break;
             }
-            let Some(kind) = api.kinds.now().all().find(|k| k.resource == resource).cloned() else {
-                break;
-            };
+            let Some(kind) = api.kinds.now().all().find(|k| k.resource == resource).cloned() else { break };
             for instance in instances {
                 let going = meta::is_terminating(&instance.value);
                 if !going || meta::finalizers(&instance.value).is_empty() {

@@ -43,11 +43,13 @@ impl Representation {
             return Ok(WHOLE_JSON);
         }
         accept.split(',').find_map(Self::from_media_type).ok_or_else(|| {
-            Status::new(
+            let mut status = Status::new(
                 406,
                 "NotAcceptable",
-                "only the following media types are accepted: application/json, application/yaml",
-            )
+                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+            );
+            status.details = Some(Box::default());
+            status
         })
     }
 
@@ -133,6 +135,14 @@ pub fn send(code: u16, body: Bytes) -> Response<Body> {
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+/// A path that leads nowhere at all.
+pub fn page_not_found() -> Response<Body> {
+    let mut response = send(404, Bytes::from_static(b"404 page not found\n"));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
 }
 

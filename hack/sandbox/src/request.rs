@@ -84,8 +84,7 @@ impl Path {
         let version = parts.next()?;
         let rest: Vec<String> = parts.collect();
         let out = Self { group, version, ..Self::default() };
-        let core_namespace =
-            out.group.is_empty() && rest.first().is_some_and(|p| p == "namespaces");
+        let core_namespace = out.group.is_empty() && rest.first().is_some_and(|p| p == "namespaces");
         match &rest[..] {
             // A namespace itself, or one of its own subresources.
             [_] | [_, _] if core_namespace => Some(out.object(None, &rest)),
@@ -145,16 +144,11 @@ impl Query {
             }
         }
         if !matches!(out.field_validation.as_str(), "" | "Ignore" | "Warn" | "Strict") {
-            return Err(Status::invalid(
-                "meta.k8s.io",
-                "CreateOptions",
-                "",
-                &[unsupported(
-                    "fieldValidation",
-                    &out.field_validation,
-                    &["Ignore", "Strict", "Warn"],
-                )],
-            ));
+            return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[unsupported(
+                "fieldValidation",
+                &out.field_validation,
+                &["", "Ignore", "Strict", "Warn"],
+            )]));
         }
         Ok(out)
     }
@@ -175,12 +169,11 @@ fn dry_run(value: &str) -> Result<bool, Status> {
     match value {
         "" => Ok(false),
         "All" => Ok(true),
-        other => Err(Status::invalid(
-            "meta.k8s.io",
-            "CreateOptions",
-            "",
-            &[unsupported("dryRun", other, &["All"])],
-        )),
+        other => {
+            let mut error = unsupported("dryRun", other, &["All"]);
+            error.value = Some(format!("[{other:?}]"));
+            Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+        }
     }
 }
 

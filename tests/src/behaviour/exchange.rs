@@ -72,15 +72,18 @@ impl Answer {
         let bytes = response.into_body().collect().await?.to_bytes();
         answer.body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into_owned().into());
-        answer.sort_conflicts();
+        answer.settle_order();
         Ok(answer)
     }
 
-    /// Conflicts with several managers come in no order: sorted, they can be compared.
-    fn sort_conflicts(&mut self) {
+    /// Conflicts with several managers and mistakes in a custom resource come in no order: sorted, they can be
+    /// compared.
+    fn settle_order(&mut self) {
+        let custom = is_custom(&self.body);
         let Some(Value::Array(causes)) = self.body.pointer_mut("/details/causes") else { return };
-        if causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict") {
-            causes.sort_by_key(|cause| (text(&cause["message"]), text(&cause["field"])));
+        let conflicts = causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict");
+        if conflicts || (custom && causes.len() > 1) {
+            causes.sort_by_key(|cause| (text(&cause["field"]), text(&cause["message"])));
         }
     }
 
@@ -158,6 +161,12 @@ impl Answer {
             Until::End => false,
         }
     }
+}
+
+/// Whether a Status is about a custom resource.
+pub fn is_custom(status: &Value) -> bool {
+    let group = status.pointer("/details/group").map(text).unwrap_or_default();
+    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 /// The text of a Warning header: `299 - "text"`.

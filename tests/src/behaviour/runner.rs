@@ -5,7 +5,10 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use http::StatusCode;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
     case::{Case, Ignore, Step, Table},
@@ -18,10 +21,10 @@ use super::{
 
 /// Cases that run at the same time.
 const AT_ONCE: usize = 8;
-/// How long one case may take.
-const CASE_LIMIT: Duration = Duration::from_secs(90);
-/// How long a step with `retry` is repeated.
-const RETRY_LIMIT: Duration = Duration::from_secs(20);
+/// How long one case may take, beside its patience.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
+/// How long a step with `retry` is repeated unless told otherwise. A controller may have much to do before it.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The length of `${large}`: more than a server takes.
 const LARGE: usize = 4 << 20;
 /// How long a fresh namespace may take to get its default service account.
@@ -32,6 +35,10 @@ const ACCOUNT_LIMIT: Duration = Duration::from_secs(5);
 pub struct Target {
     client: kube::Client,
     hooks: Hooks,
+    /// How long a step with `retry` is repeated.
+    patience: Duration,
+    /// Namespaces of cases that have ended.
+    namespaces: Mutex<Vec<String>>,
 }
 
 /// How one case ended.
@@ -45,6 +52,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// What the server said.
     pub transcript: Transcript,
+    /// How long it took.
+    pub took: Duration,
 }
 
 /// A case under way.
@@ -69,11 +78,23 @@ impl Target {
 
     /// A server behind a client.
     pub async fn with_client(client: kube::Client) -> anyhow::Result<Target> {
-        Ok(Target { client, hooks: Hooks::start().await? })
+        let (hooks, namespaces) = (Hooks::start().await?, Mutex::default());
+        Ok(Target { client, hooks, patience: PATIENCE, namespaces })
     }
 
-    /// Runs every case whose area, name or file contains `filter`, and returns the outcomes in the table's order.
-    pub async fn run(&self, tables: &[Table], filter: &str) -> Vec<Outcome> {
+    /// How long a step with `retry` is repeated.
+    pub fn patience(self, patience: Duration) -> Target {
+        Target { patience, ..self }
+    }
+
+    /// Runs every case whose area, name or file contains `filter`, and returns the outcomes in the table's order;
+    /// `each` sees them as they come.
+    pub async fn run(
+        &self,
+        tables: &[Table],
+        filter: &str,
+        each: impl Fn(&Outcome),
+    ) -> Vec<Outcome> {
         let mut shared: Vec<Run<'_>> = Vec::new();
         let mut chosen = Vec::new();
         for table in tables {
@@ -91,12 +112,23 @@ impl Target {
         let outcomes = stream::iter(chosen)
             .map(|(table, case, names, failures)| self.case(table, case, names, failures))
             .buffered(AT_ONCE)
+            .inspect(|outcome| each(outcome))
             .collect()
             .await;
         for run in shared {
-            run.clean_up(None).await;
+            run.clean_up().await;
+        }
+        // Only now: a controller that empties hundreds of namespaces has no time for those that cases wait for.
+        for namespace in self.namespaces.lock().await.drain(..) {
+            self.remove(&format!("/api/v1/namespaces/{namespace}")).await;
         }
         outcomes
+    }
+
+    async fn remove(&self, path: &str) {
+        if let Err(error) = request("DELETE", path, None).send(&self.client).await {
+            tracing::warn!(path, "not cleaned up: {error:#}");
+        }
     }
 
     /// Runs the steps that the cases of a file share.
@@ -106,7 +138,7 @@ impl Target {
             run.names.set(name, value.as_str());
         }
         run.names.set("shared", suffix());
-        let done = timeout(CASE_LIMIT, run.steps(&table.shared)).await;
+        let done = timeout(CASE_LIMIT + self.patience, run.steps(&table.shared)).await;
         if done.is_err() {
             run.failures.push("the shared steps did not end".to_owned());
         }
@@ -120,18 +152,22 @@ impl Target {
         names: Names,
         shared_failures: Vec<String>,
     ) -> Outcome {
+        let started = Instant::now();
         let mut run = Run::new(self, &case.ignore);
         run.names = names;
         run.failures.extend(shared_failures.iter().map(|failure| format!("shared {failure}")));
         let rand = suffix();
         let namespace = format!("b-{rand}");
         run.prepare(case, &namespace, &rand).await;
-        if run.failures.is_empty() && timeout(CASE_LIMIT, run.steps(&case.steps)).await.is_err() {
-            run.failures.push(format!("not done after {} s", CASE_LIMIT.as_secs()));
+        let limit = CASE_LIMIT + self.patience;
+        if run.failures.is_empty() && timeout(limit, run.steps(&case.steps)).await.is_err() {
+            run.failures.push(format!("not done after {} s", limit.as_secs()));
         }
         let (transcript, failures) = (run.transcript.clone(), run.failures.clone());
-        run.clean_up(Some(&namespace)).await;
-        Outcome { area: table.area.clone(), name: case.name.clone(), failures, transcript }
+        run.clean_up().await;
+        self.namespaces.lock().await.push(namespace);
+        let (area, name, took) = (table.area.clone(), case.name.clone(), started.elapsed());
+        Outcome { area, name, failures, transcript, took }
     }
 }
 
@@ -178,7 +214,7 @@ impl<'a> Run<'a> {
             Err(error) => self.failures.push(format!("no namespace: {error:#}")),
         }
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        let deadline = Instant::now() + ACCOUNT_LIMIT;
+        let deadline = Instant::now() + ACCOUNT_LIMIT.min(self.target.patience);
         while Instant::now() < deadline {
             match request("GET", &account, None).send(&self.target.client).await {
                 Ok(answer) if answer.code == 200 => return,
@@ -216,7 +252,7 @@ impl<'a> Run<'a> {
         }
         let ask = self.ask(step)?;
         let expect = self.names.fill_expect(&step.expect)?;
-        let deadline = Instant::now() + RETRY_LIMIT;
+        let deadline = Instant::now() + self.target.patience;
         let mut pause = Duration::from_millis(20);
         let (answer, wrong) = loop {
             let answer = match step.watch {
@@ -299,12 +335,9 @@ impl<'a> Run<'a> {
         self.created.push(path);
     }
 
-    async fn clean_up(self, namespace: Option<&str>) {
-        let namespace = namespace.map(|name| format!("/api/v1/namespaces/{name}"));
-        for path in self.created.iter().rev().chain(&namespace) {
-            if let Err(error) = request("DELETE", path, None).send(&self.target.client).await {
-                tracing::warn!(path, "not cleaned up: {error:#}");
-            }
+    async fn clean_up(self) {
+        for path in self.created.iter().rev() {
+            self.target.remove(path).await;
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     case::Ignore,
-    exchange::{Answer, Ask},
+    exchange::{Answer, Ask, is_custom},
     expect::manager_key,
 };
 
@@ -45,10 +45,12 @@ struct Patterns {
     port: Regex,
     token: Regex,
     revision: Regex,
+    page: Regex,
 }
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
+        page: Regex::new(r"([?&]continue=)[^&]+").ok()?,
         uid: Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok()?,
         time: Regex::new(
             r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d( [A-Z]+)?( m=[+-][0-9.]+)?)",
@@ -56,7 +58,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         .ok()?,
         port: Regex::new(r"(127\.0\.0\.1|localhost|\[::1\]):\d{2,5}").ok()?,
         token: Regex::new(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+").ok()?,
-        revision: Regex::new(r"((?:current|resource ?version|resourceVersion)[^0-9]{0,3})(\d+)").ok()?,
+        revision: Regex::new(r"((?:current|resource ?version|resourceVersion|in record)[^0-9]{0,3})(\d+)").ok()?,
     })
 });
 
@@ -76,6 +78,7 @@ impl Transcript {
             entry["warnings"] = self.placeholders.value(&answer.warnings.clone().into());
         }
         let mut body = answer.body.clone();
+        forget_order(&mut body);
         let mut events = Value::from(answer.events.clone());
         for rule in ignore {
             let path: Vec<&str> = rule.path.split('/').skip(1).collect();
@@ -84,6 +87,8 @@ impl Transcript {
                 events.iter_mut().for_each(|event| remove(event, &path));
             }
         }
+        self.placeholders.learn(&body);
+        self.placeholders.learn(&events);
         if !answer.body.is_null() {
             entry["body"] = self.placeholders.value(&body);
         }
@@ -99,6 +104,7 @@ impl Transcript {
         for rule in ignore {
             remove(&mut calls, &rule.path.split('/').skip(1).collect::<Vec<_>>());
         }
+        self.placeholders.learn(&calls);
         let answer = self.placeholders.value(&calls);
         self.entries.push(Entry { title: format!("calls of webhook {hook}"), answer });
     }
@@ -113,6 +119,27 @@ impl Placeholders {
         }
         self.literals.push((literal.to_owned(), name.to_owned()));
         self.literals.sort_by_key(|(literal, _)| std::cmp::Reverse(literal.len()));
+    }
+
+    /// Gives names to the suffixes that the server has made up, wherever they are in `value`.
+    fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            Value::Object(map) => {
+                map.values().for_each(|value| self.learn(value));
+                if let (Some(prefix), Some(name)) =
+                    (text_of(map, "generateName"), text_of(map, "name"))
+                    && let Some(suffix) =
+                        name.strip_prefix(prefix).filter(|suffix| suffix.len() >= 5)
+                    && !self.literals.iter().any(|(known, _)| known == suffix)
+                {
+                    self.suffixes += 1;
+                    let stable = format!("<suffix-{}>", self.suffixes);
+                    self.call(suffix, &stable);
+                }
+            }
+            _ => {}
+        }
     }
 
     fn value(&mut self, value: &Value) -> Value {
@@ -132,19 +159,12 @@ impl Placeholders {
     }
 
     fn object(&mut self, map: &Map<String, Value>) -> Map<String, Value> {
-        if let (Some(prefix), Some(name)) = (text_of(map, "generateName"), text_of(map, "name"))
-            && let Some(suffix) = name.strip_prefix(prefix).filter(|suffix| suffix.len() >= 5)
-            && !self.literals.iter().any(|(known, _)| known == suffix)
-        {
-            self.suffixes += 1;
-            let stable = format!("<suffix-{}>", self.suffixes);
-            self.call(suffix, &stable);
-        }
         let sorted: BTreeMap<&String, &Value> = map.iter().collect();
         let mut out = Map::new();
         for (key, value) in sorted {
             let filled = match (key.as_str(), value) {
                 ("resourceVersion", Value::String(text)) => self.revision(text).into(),
+                ("storageVersionHash", _) => "<hash>".into(),
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("managedFields", Value::Array(entries)) => {
                     let mut entries = entries.clone();
@@ -176,6 +196,7 @@ impl Placeholders {
         let Some(patterns) = PATTERNS.as_ref() else { return text };
         let text = numbered(&patterns.token, &text, &mut self.tokens, "token");
         let text = numbered(&patterns.uid, &text, &mut self.uids, "uid");
+        let text = patterns.page.replace_all(&text, "$1<continue>");
         let text = patterns.time.replace_all(&text, "<time>");
         let text = patterns.port.replace_all(&text, "$1:<port>");
         patterns.revision.replace_all(&text, "$1<rv>").into_owned()
@@ -186,6 +207,18 @@ impl Placeholders {
 fn is_snapshot(map: &Map<String, Value>) -> bool {
     let collection = map.get("items").or(map.get("rows")).is_some_and(Value::is_array);
     collection || map.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+/// The message about several mistakes in a custom resource has them in no order; the causes beside it are sorted.
+fn forget_order(body: &mut Value) {
+    let causes = body.pointer("/details/causes").and_then(Value::as_array).map_or(0, Vec::len);
+    if is_custom(body)
+        && causes > 1
+        && let Some(Value::String(message)) = body.pointer_mut("/message")
+        && let Some((start, _)) = message.split_once(" is invalid: [")
+    {
+        *message = format!("{start} is invalid: [<causes>]");
+    }
 }
 
 fn forget_revision(value: &mut Value) {

@@ -98,6 +98,9 @@ pub fn apply(request: Apply<'_>) -> Result<Value, Status> {
         entries.push(Entry { fields, time, ..mine });
     }
     let mut object = outcome.object;
+    if matches!(request.shape, Shape::Named(_)) {
+        request.shape.complete(&mut object);
+    }
     request.note_last_applied(&mut object);
     managed::store(&mut object, entries);
     Ok(object)

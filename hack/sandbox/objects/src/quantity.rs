@@ -181,40 +181,24 @@ fn amount(whole: &str, fraction: &str, scale: Scale) -> i128 {
         Scale::Ten(power) => (power, 0),
         Scale::Two(power) => (0, power),
     };
-    let point = i64::try_from(whole.len()).unwrap_or(i64::MAX).saturating_add(i64::from(exponent));
-    if !whole.is_empty() && point > 40 {
-        return LARGEST;
-    }
+    // what follows more digits than these is lost, as it is far below any bound
+    let room: i128 = if power > 0 { 10i128.pow(18) } else { 10i128.pow(36) };
     let mut value: i128 = 0;
-    let mut rounded = false;
+    let mut lost = false;
     let mut left = i64::from(exponent) + 9;
     for (i, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
-        if i >= whole.len() {
-            left -= 1;
+        let in_whole = i < whole.len();
+        if value >= room {
+            lost |= digit != b'0';
+            left += i64::from(in_whole);
+        } else {
+            value = value * 10 + i128::from(digit - b'0');
+            left -= i64::from(!in_whole);
         }
-        // 2^60 and 10^9 leave room for about 10 digits past the point and 19 before it
-        if value > i128::MAX / 1_000_000_000_000_000_000_000_000 {
-            if i < whole.len() {
-                return LARGEST;
-            }
-            rounded |= digit != b'0';
-            left += 1;
-            continue;
-        }
-        value = value * 10 + i128::from(digit - b'0');
     }
-    if power > 0 {
-        value = match value.checked_mul(1i128 << power) {
-            Some(value) => value,
-            None if left >= 0 => return LARGEST,
-            None => {
-                // drop digits below nano first
-                let drop = u32::try_from(-left).unwrap_or(0).min(18);
-                rounded = true;
-                left += i64::from(drop);
-                (value / power_of_ten(drop).unwrap_or(1)).saturating_mul(1i128 << power)
-            }
-        };
+    value <<= power;
+    if lost && left <= 0 {
+        value += 1;
     }
     let nano = match u32::try_from(left.unsigned_abs()) {
         Ok(shift) if left >= 0 => {
@@ -227,7 +211,6 @@ fn amount(whole: &str, fraction: &str, scale: Scale) -> i128 {
         Err(_) if left >= 0 => LARGEST,
         Err(_) => 1,
     };
-    let nano = if rounded && left >= 0 { nano.saturating_add(1) } else { nano };
     nano.min(LARGEST)
 }
 

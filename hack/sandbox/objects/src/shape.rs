@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 mod builtin;
+mod complete;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,8 @@ pub enum Shape {
 pub enum Scalar {
     /// Text.
     Text,
+    /// A time, as text; null when unset.
+    Time,
     /// An integer or a float.
     Number,
     /// True or false.

@@ -387,6 +387,9 @@ impl Status {
             "reason": self.reason,
             "code": self.code,
         });
+        if self.reason.is_empty() {
+            crate::meta::as_map(&mut value).remove("reason");
+        }
         if let Some(details) = &self.details {
             value["details"] = serde_json::to_value(details).unwrap_or_default();
         }

@@ -85,8 +85,8 @@ fn headings(kind: &Kind) -> &'static [Heading] {
     }
 }
 
-const NAME_TEXT: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-const AGE_TEXT: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+const NAME_TEXT: &str = "The name of the object, unique in its namespace.";
+const AGE_TEXT: &str = "How long ago the object was created.";
 
 /// All columns, the name first.
 pub fn of(kind: &Kind) -> Vec<Column> {
@@ -115,9 +115,7 @@ pub fn of(kind: &Kind) -> Vec<Column> {
             }
             column
         })),
-        None => out.extend(
-            headings(kind).iter().map(|(name, type_, priority)| column(name, type_, *priority)),
-        ),
+        None => out.extend(headings(kind).iter().map(|(name, type_, priority)| column(name, type_, *priority))),
     }
     out
 }
@@ -173,10 +171,8 @@ fn builtin_cells(kind: &Kind, object: &Value) -> Vec<Value> {
             json!(labels(&object["spec"]["selector"])),
         ],
         ("", "Namespace") => vec![json!(text("/status/phase")), json!(born)],
-        ("", "ConfigMap") => {
-            vec![json!((size("/data") + size("/binaryData")).to_string()), json!(born)]
-        }
-        ("", "Secret") => vec![json!(text("/type")), json!(size("/data").to_string()), json!(born)],
+        ("", "ConfigMap") => vec![json!(size("/data") + size("/binaryData")), json!(born)],
+        ("", "Secret") => vec![json!(text("/type")), json!(size("/data")), json!(born)],
         ("coordination.k8s.io", "Lease") => vec![json!(text("/spec/holderIdentity")), json!(born)],
         ("" | "events.k8s.io", "Event") => event(object, &born),
         ("apps", "Deployment") => vec![
@@ -202,8 +198,7 @@ fn pod(object: &Value, born: &str) -> Vec<Value> {
     let statuses = list(&status["containerStatuses"]);
     let ready = statuses.iter().filter(|c| c["ready"] == json!(true)).count();
     let restarts: i64 = statuses.iter().filter_map(|c| c["restartCount"].as_i64()).sum();
-    let or_none =
-        |value: &Value| value.as_str().filter(|t| !t.is_empty()).unwrap_or("<none>").to_owned();
+    let or_none = |value: &Value| value.as_str().filter(|t| !t.is_empty()).unwrap_or("<none>").to_owned();
     vec![
         json!(format!("{ready}/{containers}")),
         json!(pod_status(object)),
@@ -226,8 +221,7 @@ fn pod_status(object: &Value) -> String {
     if let Some((at, current)) = inits.iter().enumerate().find(|(_, c)| !done(c))
         && current["started"] != json!(true)
     {
-        let reason =
-            current["state"]["waiting"]["reason"].as_str().filter(|r| *r != "PodInitializing");
+        let reason = current["state"]["waiting"]["reason"].as_str().filter(|r| *r != "PodInitializing");
         let failed = current["state"]["terminated"]["reason"].as_str();
         let total = list(&object["spec"]["initContainers"]).len();
         word = match reason.or(failed) {
@@ -237,8 +231,7 @@ fn pod_status(object: &Value) -> String {
     } else {
         for container in list(&status["containerStatuses"]).iter().rev() {
             let state = &container["state"];
-            let reason =
-                state["waiting"]["reason"].as_str().or(state["terminated"]["reason"].as_str());
+            let reason = state["waiting"]["reason"].as_str().or(state["terminated"]["reason"].as_str());
             if let Some(reason) = reason {
                 reason.clone_into(&mut word);
             }
@@ -270,9 +263,7 @@ fn node(object: &Value, born: &str) -> Vec<Value> {
         let found = all.iter().find(|a| a["type"] == json!(type_));
         found.and_then(|a| a["address"].as_str()).unwrap_or("<none>").to_owned()
     };
-    let info = |field: &str| {
-        object["status"]["nodeInfo"][field].as_str().unwrap_or("<unknown>").to_owned()
-    };
+    let info = |field: &str| object["status"]["nodeInfo"][field].as_str().unwrap_or("<unknown>").to_owned();
     vec![
         json!(status),
         json!(roles),

@@ -13,20 +13,32 @@ const OBJECT_TYPES: &[&str] =
 /// Parses the body as JSON or YAML, whatever it holds.
 pub fn parse(call: &Call) -> Result<Value, Status> {
     match call.content_type() {
-        "" | "application/json" => json(&call.body),
+        "" | "application/json" => json(&call.body).map_err(|status| {
+            Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): {} ({})",
+                call.kind.kind,
+                status.message,
+                beginning(&call.body)
+            ))
+        }),
         "application/yaml" => yaml(&call.body),
         _ => Err(Status::unsupported_media_type(OBJECT_TYPES)),
+    }
+}
+
+/// The first bytes of a body, as upstream quotes them.
+fn beginning(body: &[u8]) -> String {
+    match body.len() {
+        0 => "<empty>".to_owned(),
+        ..=30 => String::from_utf8_lossy(body).into_owned(),
+        _ => format!("{} ...", String::from_utf8_lossy(&body[..30])),
     }
 }
 
 /// Parses JSON with upstream's words for what is wrong.
 pub fn json(body: &[u8]) -> Result<Value, Status> {
     serde_json::from_slice(body).map_err(|error| {
-        let what = if body.is_empty() {
-            "unexpected end of JSON input".to_owned()
-        } else {
-            go_words(body, &error)
-        };
+        let what = if body.is_empty() { "unexpected end of JSON input".to_owned() } else { go_words(body, &error) };
         Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
     })
 }
@@ -44,11 +56,7 @@ fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let line_start = body
-        .split(|b| *b == b'\n')
-        .take(error.line().saturating_sub(1))
-        .map(|l| l.len() + 1)
-        .sum::<usize>();
+    let line_start = body.split(|b| *b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
     let at = body.get(line_start + error.column().saturating_sub(1)).copied();
     match at {
         Some(byte) if byte.is_ascii_graphic() => {
@@ -75,30 +83,41 @@ pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
         return Err(missing("apiVersion", value));
     }
     let expected = kind.api_version();
-    if !api_version.is_empty() && api_version != expected {
+    let wrong = |why: String| {
+        let name = if name.is_empty() { &kind.kind } else { &name };
+        Err(Status::bad_request(format!(
+            "{name} in version {:?} cannot be handled as a {}: {why}",
+            kind.version, kind.kind,
+        )))
+    };
+    if custom && (api_version != expected || name != kind.kind) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
+    if !api_version.is_empty() && api_version != expected {
+        return wrong(format!(
+            "no kind {:?} is registered for version {api_version:?} in scheme {SCHEME:?}",
+            if name.is_empty() { &kind.kind } else { &name }
+        ));
+    }
     if !name.is_empty() && name != kind.kind {
-        let group = if kind.group.is_empty() { String::new() } else { kind.group.clone() };
-        let given = group_version_kind(&kind.group, &kind.version, &name);
-        let wanted = group_version_kind(&group, &kind.version, &kind.kind);
-        return Err(Status::bad_request(format!(
-            "{name} in version {:?} cannot be handled as a {}: no kind {name:?} is registered for version {expected:?} ({given}, expected {wanted})",
-            kind.version, kind.kind,
-        )));
+        if muster_objects::shape::Shape::is_builtin(&kind.group, &name) {
+            let internal = if kind.group.is_empty() { "core" } else { &kind.group };
+            return wrong(format!(
+                "converting ({0}.{name}) to ({internal}.{1}): unknown conversion",
+                kind.version, kind.kind
+            ));
+        }
+        return wrong(format!(
+            "no kind {name:?} is registered for version {expected:?} in scheme {SCHEME:?}"
+        ));
     }
     Ok(())
 }
 
-fn group_version_kind(group: &str, version: &str, kind: &str) -> String {
-    if group.is_empty() {
-        format!("{version}, Kind={kind}")
-    } else {
-        format!("{group}/{version}, Kind={kind}")
-    }
-}
+/// Upstream names the place in its own source; so do we, since clients print it.
+const SCHEME: &str = "pkg/runtime/scheme.go:110";
 
 fn missing(what: &str, value: &Value) -> Status {
     Status::bad_request(format!("Object '{what}' is missing in '{value}'"))

@@ -35,9 +35,9 @@ pub async fn create(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
     body::take_type(&call.kind, &mut value)?;
     let (object, unknown) = body::shape_up(&call.kind, value)?;
     let warnings = body::judge_unknown(&call.kind, &call.query.field_validation, unknown)?;
-    let (stored, warnings) = insert(api, call, Fresh { object, warnings, managed: false }).await?;
-    let mut response =
-        call.representation.object(201, &call.kind, &stored, &call.query.include_object);
+    let (stored, warnings) =
+        insert(api, call, Fresh { object, warnings, managed: false }).await?;
+    let mut response = call.representation.object(201, &call.kind, &stored, &call.query.include_object);
     represent::warn(&mut response, &warnings);
     Ok(response)
 }
@@ -65,16 +65,7 @@ pub async fn insert(
     let now = api.clock.stamp();
     system_fields(kind, &mut object, &now);
     if !managed {
-        managed::track_update(
-            None,
-            &mut object,
-            &call.manager(),
-            "",
-            &kind.api_version(),
-            &now,
-            &kind.shape,
-            &reset_of(kind, ""),
-        );
+        managed::track_update(None, &mut object, &call.manager(), "", &kind.api_version(), &now, &kind.shape, &reset_of(kind, ""));
     }
     let name = meta::name(&object).to_owned();
     let (changed, more) = write::mutate(api, call, Operation::Create, &name, object, None).await?;
@@ -141,16 +132,10 @@ fn place(call: &Call, object: &mut Value) -> Result<(), Status> {
         meta::edit(object).remove("namespace");
     }
     if !meta::text(object, "resourceVersion").is_empty() {
-        return Err(Status::bad_request(
-            "resourceVersion should not be set on objects to be created",
-        ));
+        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
     }
     if meta::name(object).is_empty() && meta::text(object, "generateName").is_empty() {
-        let error = FieldError::new(
-            FieldErrorKind::Required,
-            "metadata.name",
-            "name or generateName is required",
-        );
+        let error = FieldError::new(FieldErrorKind::Required, "metadata.name", "name or generateName is required");
         return Err(Status::invalid(&kind.group, &kind.kind, "", &[error]));
     }
     Ok(())

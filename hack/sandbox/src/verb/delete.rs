@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::{FieldError, FieldErrorKind, Resource, Status};
 use serde_json::{Value, json};
 
 use super::{body, read, write};
@@ -70,9 +70,7 @@ pub async fn delete(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
             call.representation.value(200, &success(&call.kind, &object))
         }
         Outcome::Gone(object) => answer(call, 200, &object),
-        Outcome::Going(object) => {
-            answer(call, if options.old_cascade { 202 } else { 200 }, &object)
-        }
+        Outcome::Going(object) => answer(call, if options.old_cascade { 202 } else { 200 }, &object),
         Outcome::Raced => return Err(Status::stale(call.kind.name(), call.name())),
     };
     represent::warn(&mut response, &warnings);
@@ -98,7 +96,10 @@ pub async fn delete_collection(api: &Arc<Api>, call: &Call) -> Result<Response<B
     let mut items = Vec::new();
     for ((namespace, name), object) in wanted {
         match remove(api, call, &namespace, &name, &options).await {
-            Ok(_) => items.push(represent::typed(&call.kind, &object.value)),
+            Ok(_) if call.kind.custom.is_some() => {
+                items.push(represent::typed(&call.kind, &object.value));
+            }
+            Ok(_) => items.push(represent::viewed(&call.kind, &object.value)),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
@@ -208,9 +209,10 @@ fn check(kind: &Kind, live: &Object, options: &Options) -> Result<(), Status> {
     let name = meta::name(&live.value);
     let differs = |what: &str, wanted: &str, found: &str| {
         let why = format!(
-            "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been {}",
+            if what == "UID" { "deleted and then recreated" } else { "modified" }
         );
-        Err(Status::conflict(kind.name(), name, &why))
+        Err(Status::conflict(Resource { group: &kind.group, plural: &kind.kind }, name, &why))
     };
     if let Some(uid) = &options.uid
         && uid != meta::uid(&live.value)
@@ -251,8 +253,9 @@ fn step(
         if kind.is("", "Pod") {
             mark(kind, &mut next, &live.value, now, 0);
         }
+        let answer = Arc::new(Object::unstored(next.clone()));
         return Ok(match api.store.remove(&kind.resource, &key, expect, next) {
-            Ok(gone) => Outcome::Gone(gone),
+            Ok(_) => Outcome::Gone(answer),
             Err(_) => Outcome::Raced,
         });
     }

@@ -18,6 +18,11 @@ use crate::table;
 
 /// One object.
 pub fn get(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
+    let asked = revision(&call.query.resource_version)?;
+    let now = api.store.revision();
+    if asked > now {
+        return Err(too_large(asked, now));
+    }
     let object = live(api, call)?;
     Ok(call.representation.object(200, &call.kind, &object, &call.query.include_object))
 }
@@ -188,7 +193,7 @@ fn check_match(call: &Call) -> Result<bool, Status> {
         "Exact" if query.resource_version == "0" => wrong(
             FieldErrorKind::Forbidden,
             None,
-            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
         ),
         "Exact" => Ok(true),
         "NotOlderThan" => Ok(false),
@@ -212,7 +217,7 @@ pub fn revision(text: &str) -> Result<u64, Status> {
             &Value::from(text),
             format!("strconv.ParseUint: parsing {text:?}: invalid syntax"),
         );
-        Status::bad_request(error.to_string())
+        Status::bad_request(format!("invalid resource version: {error}"))
     })
 }
 
@@ -244,17 +249,29 @@ impl Continue {
     fn to_token(&self) -> String {
         let (namespace, name) = &self.after;
         let start = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-        let token =
-            json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{start}\u{0}")});
+        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{start}\u{0}")});
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
     fn from_token(token: &str) -> Result<Self, Status> {
-        let invalid = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let invalid =
+            |why: &str| {
+                Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+            };
         let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
             .decode(token.trim_end_matches('='))
             .map_err(|e| invalid(&e.to_string()))?;
-        let value: Value = serde_json::from_slice(&bytes).map_err(|e| invalid(&e.to_string()))?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|_| {
+            let first = bytes.first().copied().unwrap_or(0);
+            let shown = if first.is_ascii_graphic() {
+                char::from(first).to_string()
+            } else if first < 0x80 {
+                format!("\\x{first:02x}")
+            } else {
+                format!("\\u{first:04x}")
+            };
+            invalid(&format!("invalid character '{shown}' looking for beginning of value"))
+        })?;
         let revision = value["rv"].as_u64().ok_or_else(|| invalid("no revision"))?;
         let start = value["start"].as_str().unwrap_or("").trim_end_matches('\0');
         let after = match start.split_once('/') {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
-use muster_objects::managed::{self, Reset};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::managed::{self, Reset};
 use muster_objects::{meta, strategic};
 use serde_json::{Value, json};
 
@@ -104,11 +104,8 @@ fn accepted(kind: &Kind) -> &'static [&'static str] {
 
 fn apply_options(call: &Call) -> Result<(), Status> {
     if call.query.field_manager.is_empty() {
-        let error = FieldError::new(
-            FieldErrorKind::Required,
-            "fieldManager",
-            "is required for apply patch",
-        );
+        let error =
+            FieldError::new(FieldErrorKind::Required, "fieldManager", "is required for apply patch");
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
     }
     Ok(())
@@ -138,11 +135,7 @@ async fn absent(api: &Arc<Api>, call: &Call, change: &Change) -> Result<Option<U
             let (object, warnings) = apply_config(api, call, None, config)?;
             Fresh { object, warnings, managed: true }
         }
-        Change::Put(value)
-            if main
-                && builtin::create_on_update(&kind.group, &kind.kind)
-                && kind.custom.is_none() =>
-        {
+        Change::Put(value) if main && builtin::create_on_update(&kind.group, &kind.kind) && kind.custom.is_none() => {
             let (object, unknown) = body::shape_up(kind, value.clone())?;
             let warnings = body::judge_unknown(kind, &call.query.field_validation, unknown)?;
             Fresh { object, warnings, managed: false }
@@ -185,7 +178,8 @@ async fn once(
             kind.name(),
             call.name(),
             &format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                storage_key(call),
                 meta::uid(old)
             ),
         ));
@@ -216,7 +210,9 @@ async fn once(
         && !awaits_kubelet(kind, &new)
         && !namespace_held(kind, &new);
     let done = if gone {
-        api.store.remove(&kind.resource, &key, expect, new)
+        // The answer shows the object as it went, with the revision it had.
+        let answer = Arc::new(Object::unstored(new.clone()));
+        api.store.remove(&kind.resource, &key, expect, new).map(|_| answer)
     } else {
         api.store.put(&kind.resource, key, expect, new)
     };
@@ -240,9 +236,7 @@ fn compute(
     let kind = &*call.kind;
     let (given, mode) = match change {
         Change::Put(value) => (value.clone(), call.query.field_validation.as_str()),
-        Change::Patch(PatchKind::Apply, config) => {
-            return apply_config(api, call, Some(old), config);
-        }
+        Change::Patch(PatchKind::Apply, config) => return apply_config(api, call, Some(old), config),
         Change::Patch(how, patch) => {
             let live = represent::typed(kind, old);
             let mut patched = match how {
@@ -280,29 +274,20 @@ fn apply_config(
     config: &Value,
 ) -> Result<(Value, Vec<String>), Status> {
     let kind = &*call.kind;
-    let mut config = config.clone();
-    if config.get("apiVersion").is_none() || config.get("kind").is_none() {
-        let what = if config.get("kind").is_none() { "Kind" } else { "apiVersion" };
-        return Err(Status::bad_request(format!("Object '{what}' is missing in '{config}'")));
-    }
-    body::take_type(kind, &mut config)?;
     let unknown = match &kind.custom {
-        Some(custom) => custom.schema.prune(&mut config),
-        None => {
-            let (clean, unknown) = builtin::decode(&kind.group, &kind.kind, config)?;
-            config = clean;
-            unknown
-        }
+        Some(custom) => custom.schema.prune(&mut config.clone()),
+        None => builtin::decode(&kind.group, &kind.kind, config.clone())
+            .map(|(_, unknown)| unknown)
+            .unwrap_or_default(),
     };
     let mode = call.query.field_validation.as_str();
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     let subresource = &call.path.subresource;
-    strip_foreign(kind, subresource, &mut config);
-    let viewed = old.map(|old| represent::viewed(kind, old));
+    let viewed = old.map(|old| represent::typed(kind, old));
     let now = api.clock.stamp();
     let merged = apply::apply(Apply {
         live: viewed.as_ref(),
-        config: &config,
+        config,
         manager: &call.query.field_manager,
         force: call.query.force.unwrap_or(false),
         subresource,
@@ -312,22 +297,14 @@ fn apply_config(
         shape: &kind.shape,
         reset: &reset_of(kind, &call.path.subresource),
     })?;
+    let mut merged = merged;
+    body::take_type(kind, &mut merged)?;
     let (mut new, _) = body::shape_up(kind, merged)?;
     if let Some(old) = old {
         keep_system_fields(kind, &mut new, old);
         reset(kind, subresource, &mut new, old);
     }
     Ok((new, warnings))
-}
-
-/// Drops from an applied configuration what this endpoint may not write.
-fn strip_foreign(kind: &Kind, subresource: &str, config: &mut Value) {
-    let map = meta::as_map(config);
-    if subresource == "status" {
-        map.retain(|key, _| matches!(key.as_str(), "metadata" | "status"));
-    } else if kind.status {
-        map.remove("status");
-    }
 }
 
 /// What this endpoint can never own.
@@ -423,12 +400,27 @@ fn differs_beyond_metadata(kind: &Kind, new: &Value, old: &Value) -> bool {
     part(new) != part(old)
 }
 
+/// Where a real server keeps the object: it shows in one of its error messages.
+fn storage_key(call: &Call) -> String {
+    let kind = &*call.kind;
+    let group = if kind.custom.is_some() { format!("{}/", kind.group) } else { String::new() };
+    let namespace =
+        if kind.namespaced { format!("{}/", call.namespace()) } else { String::new() };
+    format!("/registry/{group}{}/{namespace}{}", kind.plural, call.name())
+}
+
 fn unconditional(kind: &Kind) -> bool {
     kind.custom.is_none() && builtin::unconditional_update(&kind.group, &kind.kind)
 }
 
 fn same_name(call: &Call, new: &Value) -> Result<(), Status> {
     let given = meta::name(new);
+    if given.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.name()
+        )));
+    }
     if given != call.name() {
         return Err(Status::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({})",
@@ -451,7 +443,8 @@ fn same(new: &Value, old: &Value) -> bool {
 
 /// A pod with grace left goes when the kubelet says so, not with its last finalizer.
 fn awaits_kubelet(kind: &Kind, object: &Value) -> bool {
-    kind.is("", "Pod") && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
+    kind.is("", "Pod")
+        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
 }
 
 fn namespace_held(kind: &Kind, object: &Value) -> bool {

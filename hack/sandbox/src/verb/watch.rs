@@ -53,7 +53,11 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let filter = read::filter(call)?;
     let query = &call.query;
     let initial = initial_events(call)?;
-    let asked = read::revision(&query.resource_version)?;
+    let asked = read::revision(&query.resource_version).map_err(|status| {
+        // A watch words this differently from a list.
+        let message = status.message.trim_start_matches("invalid resource version: ");
+        Status::new(500, "", message)
+    })?;
     let resource = &call.kind.resource;
     let (objects, subscription) = if initial || (asked == 0 && query.initial_events.is_none()) {
         let (objects, subscription) = api.store.snapshot_and_subscribe(resource, filter.clone());
@@ -259,8 +263,7 @@ impl Watch {
             Form::Whole => represent::typed(kind, &object.value),
             Form::Metadata => represent::metadata_only(&object.value),
             Form::Table => {
-                let metadata =
-                    json!({"resourceVersion": meta::text(&object.value, "resourceVersion")});
+                let metadata = json!({"resourceVersion": meta::text(&object.value, "resourceVersion")});
                 let mut table =
                     table::of(kind, &[&object.value], Some(&metadata), &self.include_object);
                 if std::mem::replace(&mut self.headed, true) {
@@ -273,8 +276,7 @@ impl Watch {
     }
 
     fn bookmark(&self, revision: u64, initial: bool) -> Bytes {
-        let mut metadata =
-            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -282,9 +284,7 @@ impl Watch {
             Form::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            _ => {
-                json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata})
-            }
+            _ => json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata}),
         };
         encode("BOOKMARK", &object)
     }

@@ -91,7 +91,8 @@ pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Sta
     let mut errors;
     match &kind.custom {
         Some(custom) => {
-            errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors =
+                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -117,6 +118,8 @@ pub fn validate_update(
     match &kind.custom {
         Some(custom) => {
             errors = builtin::validate_metadata_update(new, old);
+            // Upstream checks metadata twice on update, and says so twice.
+            errors.extend(builtin::validate_metadata_update(new, old));
             let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
             errors.extend(if subresource == "status" {
                 custom.schema.validate_status(&new, Some(&old))
@@ -131,7 +134,8 @@ pub fn validate_update(
             errors = builtin::validate_status(&kind.group, &kind.kind, new, old);
         }
         None => {
-            errors = builtin::validate_update(&kind.group, &kind.kind, new, old);
+            errors = builtin::validate_metadata_update(new, old);
+            errors.extend(builtin::validate_update(&kind.group, &kind.kind, new, old));
             errors.extend(special_errors(api, kind, new, Some(old)));
         }
     }
@@ -142,7 +146,9 @@ pub fn validate_update(
 fn special_errors(api: &Api, kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
         "apiextensions.k8s.io" => crd::validate(api, object, old),
-        "admissionregistration.k8s.io" => crate::admit::validate_configuration(object, &kind.kind),
+        "admissionregistration.k8s.io" => {
+            crate::admit::validate_configuration(object, &kind.kind)
+        }
         _ => Vec::new(),
     }
 }

@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 use crate::fieldset::{Below, of_item};
 use crate::shape::{ListKind, ListShape, MapShape, Shape};
 
-/// Removes every field and item in the set. What is emptied by that becomes null, or what the field
-/// holds when unset.
+/// Removes every field and item in the set. What is emptied by that becomes null.
 pub fn remove(value: &mut Value, set: Below<'_>, shape: &Shape) {
     match (shape.resolve(), &mut *value) {
         (Shape::Map(map), Value::Object(entries)) if !map.atomic => {
@@ -35,12 +34,8 @@ fn remove_fields(entries: &mut Map<String, Value>, set: Below<'_>, shape: Option
     for (element, below, member) in set.nodes() {
         let Some(name) = element.strip_prefix("f:") else { continue };
         let Some(value) = entries.get_mut(name) else { continue };
-        let field = shape.and_then(|s| s.field(name));
         if member {
             entries.remove(name);
-            if let Some(zero) = field.and_then(|f| f.zero.as_ref()) {
-                entries.insert(name.to_owned(), zero.clone());
-            }
             continue;
         }
         let under = shape.map_or(Some(&Shape::Any), |s| s.at(name)).unwrap_or(&Shape::Any);

@@ -90,7 +90,7 @@ fn items(all: &[Value], list: &ListShape, path: &mut String, problems: &mut Vec<
 
 fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
     let fits = match scalar {
-        Scalar::Text => value.is_string(),
+        Scalar::Text | Scalar::Time => value.is_string(),
         Scalar::Number => value.is_number(),
         Scalar::Flag => value.is_boolean(),
         Scalar::Any => !value.is_object() && !value.is_array(),
@@ -99,7 +99,7 @@ fn misfit(scalar: Scalar, value: &Value) -> Option<String> {
         return None;
     }
     Some(match scalar {
-        Scalar::Text => {
+        Scalar::Text | Scalar::Time => {
             format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_syntax(value))
         }
         Scalar::Number => format!("expected numeric (int or float), got {}", go_type(value)),

@@ -5,6 +5,7 @@
 //!
 //! Left out: the estimate of what CEL rules may cost, and their static types beyond names of fields.
 
+mod list_rules;
 mod schema_rules;
 mod versions;
 

@@ -32,7 +32,7 @@ pub fn fill(node: &Node, value: &mut Value) {
         Value::Object(map) => {
             for (name, field) in &node.properties {
                 let Some(default) = &field.default else { continue };
-                let present = map.get(name).is_some_and(|v| !(v.is_null() && !field.nullable));
+                let present = map.get(name).is_some_and(|v| !v.is_null() || field.nullable);
                 if !present {
                     map.insert(name.clone(), default.clone());
                 }

@@ -85,6 +85,10 @@ fn field(name: &str, text: &str, names: &HashMap<&str, u16>) -> Field {
         field.zero = Some(zero(&field.shape));
         flags = rest;
     }
+    if let Some(rest) = flags.strip_prefix('?') {
+        field.zero = Some(Value::Null);
+        flags = rest;
+    }
     if let Some(rest) = flags.strip_prefix('=') {
         let end = rest.find('~').unwrap_or(rest.len());
         field.default = serde_json::from_str(&rest[..end]).ok();
@@ -118,7 +122,7 @@ fn zero(shape: &Shape) -> Value {
 /// The shape at the start of `text`, and what follows it.
 fn shape<'a>(text: &'a str, names: &HashMap<&str, u16>) -> (Shape, &'a str) {
     if let Some(rest) = text.strip_prefix('@') {
-        let end = rest.find(['!', '=', '~']).unwrap_or(rest.len());
+        let end = rest.find(['!', '?', '=', '~']).unwrap_or(rest.len());
         let known = names.get(&rest[..end]);
         return (known.map_or(Shape::Any, |index| Shape::Named(*index)), &rest[end..]);
     }
@@ -144,6 +148,7 @@ fn shape<'a>(text: &'a str, names: &HashMap<&str, u16>) -> (Shape, &'a str) {
     }
     let shape = match text.as_bytes().first() {
         Some(b's') => Shape::Scalar(Scalar::Text),
+        Some(b't') => Shape::Scalar(Scalar::Time),
         Some(b'n') => Shape::Scalar(Scalar::Number),
         Some(b'b') => Shape::Scalar(Scalar::Flag),
         Some(b'u') => Shape::Scalar(Scalar::Any),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Object, PATCH, bad_list, merge_map, no_merge_key, plain, unknown_directive};
+use super::{Object, PATCH, bad_list, merge_map, no_merge_key, plain, shown, unknown_directive};
 use crate::shape::{Patch, Shape};
 use crate::status::Status;
 
@@ -162,10 +162,9 @@ pub(super) fn check_order(new: &[Value], order: &[Value], key: Option<&str>) -> 
             Some(ahead) => at += ahead + 1,
             None => {
                 return Err(plain(format!(
-                    "The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
-                    Value::Array(new.to_vec()),
-                    "$setElementOrder",
-                    Value::Array(order.to_vec())
+                    "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
+                    shown(&Value::Array(new.to_vec())),
+                    shown(&Value::Array(order.to_vec()))
                 )));
             }
         }

@@ -22,10 +22,15 @@ pub const PER_OBJECT: i64 = 10_000_000;
 pub const MAX_SOURCE: usize = 64 * 1024;
 /// The longest string and list that an expression may build.
 const MAX_SIZE: usize = 1024 * 1024;
-/// How deep brackets may nest; it keeps the parser off the end of a small stack.
-const MAX_BRACKETS: usize = 24;
-/// How deep an expression may nest after parsing.
-const MAX_TREE: usize = 120;
+/// How deep brackets may nest, and how many operators may follow each other. With the stack below it
+/// keeps the parser from overflowing.
+const MAX_BRACKETS: usize = 48;
+const MAX_CHAIN: usize = 1000;
+const LARGE_STACK: usize = 64 << 20;
+/// How deep an expression may nest after parsing, as in cel-go.
+const MAX_TREE: usize = 250;
+/// Expressions that nest deeper than this run on a large stack, as the interpreter recurses.
+const DEEP: usize = 24;
 
 const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
 
@@ -34,6 +39,8 @@ const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
 pub struct Program {
     expression: Expression,
     variables: Vec<String>,
+    self_chains: Vec<Vec<String>>,
+    deep: bool,
 }
 
 /// The functions that expressions may call.
@@ -43,6 +50,12 @@ static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     context.add_function(rewrite::SIZED, sized);
     context.add_function(rewrite::FORMAT, format_string);
     context.add_function(rewrite::JOINABLE, joinable);
+    for name in TYPES {
+        context.add_variable_from_value(name, type_value(name));
+    }
+    context.add_function("type", type_of);
+    context.add_function("dyn", |value: Value| -> Result<Value, ExecutionError> { Ok(value) });
+    context.add_function("size", size);
     context.add_function("replace", replace);
     context.add_function("lists.range", range);
     context
@@ -65,13 +78,23 @@ impl Program {
                 source.len()
             )));
         }
-        if deepest_bracket(source) > MAX_BRACKETS {
+        if deepest_bracket(source) > MAX_BRACKETS || longest_chain(source) > MAX_CHAIN {
             return Err(whole("expression recursion limit exceeded: 250"));
         }
-        let parsed = catch_unwind(AssertUnwindSafe(|| {
-            Parser::new().enable_optional_syntax(true).parse(source)
-        }))
-        .map_err(|_| whole("Syntax error: the expression cannot be read"))?;
+        // The parser recurses far deeper than the expression nests, so it gets a stack of its own.
+        std::thread::scope(|threads| {
+            std::thread::Builder::new()
+                .stack_size(LARGE_STACK)
+                .spawn_scoped(threads, || Program::parse(source))
+                .map_err(|why| whole(&format!("the parser cannot start: {why}")))?
+                .join()
+                .unwrap_or_else(|_| Err(whole("Syntax error: the expression cannot be read")))
+        })
+    }
+
+    fn parse(source: &str) -> Result<Program, String> {
+        let whole = |why: &str| format!("ERROR: <input>:1:1: {why}");
+        let parsed = Parser::new().enable_optional_syntax(true).parse(source);
         let expression = parsed.map_err(|errors| {
             let texts: Vec<String> =
                 errors.errors.iter().map(|e| syntax_error(source, e.pos, &e.msg)).collect();
@@ -81,13 +104,20 @@ impl Program {
             return Err(whole("expression recursion limit exceeded: 250"));
         }
         let variables = rewrite::variables(&expression);
+        let self_chains = rewrite::chains(&expression, "self");
         let expression = rewrite::guard(expression).map_err(|why| whole(&why))?;
-        Ok(Program { expression, variables })
+        let deep = rewrite::depth(&expression) > DEEP;
+        Ok(Program { expression, variables, self_chains, deep })
     }
 
     /// Whether the expression reads the variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.iter().any(|v| v == variable)
+    }
+
+    /// The chains of fields that the expression reads from `self`.
+    pub fn self_chains(&self) -> &[Vec<String>] {
+        &self.self_chains
     }
 
     /// The variables that the expression reads.
@@ -98,16 +128,35 @@ impl Program {
     /// Runs within the budget and takes what was spent from it. `size` is how large the variables are.
     pub fn run(&self, scope: &Context<'_>, size: usize, budget: &mut i64) -> Result<Value, String> {
         let limit = PER_CALL.min(*budget);
-        METER.set((limit, i64::try_from(size).unwrap_or(i64::MAX)));
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        let (result, left) = if self.deep {
+            std::thread::scope(|threads| {
+                std::thread::Builder::new()
+                    .stack_size(LARGE_STACK)
+                    .spawn_scoped(threads, || self.resolve(scope, limit, size))
+                    .ok()
+                    .and_then(|thread| thread.join().ok())
+                    .unwrap_or_else(|| (Err("internal error".to_owned()), limit))
+            })
+        } else {
+            self.resolve(scope, limit, size)
+        };
+        *budget -= (limit - left.max(0)).max(1);
+        result
+    }
+
+    /// Runs on the current stack; the second result is what is left of the limit.
+    fn resolve(&self, scope: &Context<'_>, limit: i64, size: i64) -> (Result<Value, String>, i64) {
+        METER.set((limit, size));
         let result = catch_unwind(AssertUnwindSafe(|| Value::resolve(&self.expression, scope)));
         let (left, _) = METER.get();
-        *budget -= (limit - left.max(0)).max(1);
-        match result {
+        let result = match result {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) if left >= 0 => Err(go_error(&error)),
             Ok(Err(_)) => Err(OUT_OF_BUDGET.to_owned()),
             Err(_) => Err("internal error".to_owned()),
-        }
+        };
+        (result, left)
     }
 }
 
@@ -169,6 +218,15 @@ fn deepest_bracket(source: &str) -> usize {
     let unary = source.split(|c| c != '!' && c != '-').map(str::len).max().unwrap_or(0);
     let ternary = source.matches('?').count() / 2;
     deepest.max(unary).max(ternary)
+}
+
+/// The most operators that follow each other without one that starts afresh.
+fn longest_chain(source: &str) -> usize {
+    source
+        .split(['&', '|', ',', ':'])
+        .map(|part| part.bytes().filter(|b| b"+-*/%<>=.[(".contains(b)).count())
+        .max()
+        .unwrap_or(0)
 }
 
 /// The text that cel-go has for an error of a run.
@@ -263,6 +321,55 @@ fn range(count: i64) -> Result<Value, ExecutionError> {
         }
         _ => Err(too_large()),
     }
+}
+
+/// Strings are as long as they have characters.
+fn size(This(value): This<Value>) -> Result<i64, ExecutionError> {
+    let size = match &value {
+        Value::List(items) => items.len(),
+        Value::Map(map) => map.map.len(),
+        Value::String(text) => text.chars().count(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => return Err(ExecutionError::NoSuchOverload),
+    };
+    Ok(i64::try_from(size).unwrap_or(i64::MAX))
+}
+
+/// Names of types, which are values too.
+pub const TYPES: [&str; 12] = [
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "null_type",
+    "type",
+    "timestamp",
+    "duration",
+];
+
+fn type_value(name: &str) -> Value {
+    Value::String(Arc::new(format!("type {name}")))
+}
+
+fn type_of(value: Value) -> Result<Value, ExecutionError> {
+    Ok(type_value(match value {
+        Value::Int(_) => "int",
+        Value::UInt(_) => "uint",
+        Value::Float(_) => "double",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Bytes(_) => "bytes",
+        Value::List(_) => "list",
+        Value::Map(_) => "map",
+        Value::Null => "null_type",
+        Value::Timestamp(_) => "timestamp",
+        Value::Duration(_) => "duration",
+        Value::Function(..) | Value::Opaque(_) => "type",
+    }))
 }
 
 /// A string as a key of a map.

@@ -82,6 +82,28 @@ fn collect<'a>(node: &'a IdedExpr, bound: &mut Vec<&'a str>, found: &mut Vec<Str
     }
 }
 
+/// The chains of fields that are read from `variable`, e.g. `[["spec", "a"]]` for `variable.spec.a`.
+pub fn chains(node: &IdedExpr, variable: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    collect_chains(node, variable, &mut found);
+    found
+}
+
+fn collect_chains(node: &IdedExpr, variable: &str, found: &mut Vec<Vec<String>>) {
+    let mut fields = Vec::new();
+    let mut at = node;
+    while let Expr::Select(select) = &at.expr {
+        fields.push(select.field.clone());
+        at = &select.operand;
+    }
+    if !fields.is_empty() && matches!(&at.expr, Expr::Ident(name) if name == variable) {
+        fields.reverse();
+        found.push(fields);
+        return;
+    }
+    children(node, &mut |child| collect_chains(child, variable, found));
+}
+
 const NAMESPACES: [&str; 11] = [
     "cel",
     "math",
@@ -293,19 +315,26 @@ fn bind(name: String, init: IdedExpr, body: IdedExpr) -> IdedExpr {
     })))
 }
 
+/// `x.optMap(v, body)`. The interpreter loses optionals that are bound to a name, so `x` is repeated.
 fn opt_map(name: String, target: IdedExpr, body: IdedExpr, flat: bool) -> Result<IdedExpr, String> {
-    let held = "@optional".to_owned();
-    let read = || plain(Expr::Ident(held.clone()));
+    if count(&target) > MAX_REPEATED {
+        return Err("expression of optMap is too large".to_owned());
+    }
     let namespace = || plain(Expr::Ident("optional".to_owned()));
-    let value = bind(name, call("value", Some(read()), vec![]), body);
+    let value = bind(name, call("value", Some(target.clone()), vec![]), body);
     let some = if flat { value } else { call("of", Some(namespace()), vec![value]) };
     let none = call("none", Some(namespace()), vec![]);
-    let choice = call(
-        operators::CONDITIONAL,
-        None,
-        vec![call("hasValue", Some(read()), vec![]), some, none],
-    );
-    Ok(bind(held, target, choice))
+    let there = call("hasValue", Some(target), vec![]);
+    Ok(call(operators::CONDITIONAL, None, vec![there, some, none]))
+}
+
+/// The largest expression that is repeated.
+const MAX_REPEATED: usize = 200;
+
+fn count(node: &IdedExpr) -> usize {
+    let mut nodes = 1;
+    children(node, &mut |child| nodes += count(child));
+    nodes
 }
 
 fn is_optional(node: &IdedExpr) -> bool {
