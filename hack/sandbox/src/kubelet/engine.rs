@@ -94,6 +94,8 @@ struct Node {
     /// Ends the pod-resources service.
     service: CancellationToken,
     served: Option<tokio::task::JoinHandle<()>>,
+    /// While the node restarts: what the watch said meanwhile.
+    aside: Option<Vec<Value>>,
 }
 
 /// One pod on one of the nodes.
@@ -177,8 +179,14 @@ impl Engine {
         let state =
             NodeState { spec: spec.clone(), view: view.clone(), up, since: self.clock.now() };
         let service = CancellationToken::new();
-        let node =
-            Node { state, addresses: HashSet::new(), disk: String::new(), service, served: None };
+        let node = Node {
+            state,
+            addresses: HashSet::new(),
+            disk: String::new(),
+            service,
+            served: None,
+            aside: None,
+        };
         self.nodes.insert(spec.name.clone(), node);
         self.boot(&spec.name).await?;
         Ok(view)
@@ -269,11 +277,12 @@ impl Engine {
             Event::Reread { node, pods, done } => {
                 let uids: HashSet<String> = pods.iter().map(|p| meta::uid(p).to_owned()).collect();
                 self.keep_only(&uids, Some(&node));
-                if let Some(node) = self.nodes.get_mut(&node) {
+                if let Some(node) = self.nodes.get(&node) {
                     node.state.up.store(true, Ordering::Relaxed);
                     node.state.view.lock().devices.keep_only(|uid| uids.contains(uid));
                 }
-                for pod in pods {
+                let aside = self.nodes.get_mut(&node).and_then(|node| node.aside.take());
+                for pod in pods.into_iter().chain(aside.into_iter().flatten()) {
                     self.applied(pod);
                 }
                 let _heard = done.send(Ok(()));

@@ -56,6 +56,7 @@ impl Engine {
             served.abort();
             let _ended = served.await;
         }
+        node.aside = None;
         node.addresses.clear();
         node.state.view.lock().pods.clear();
     }
@@ -70,8 +71,9 @@ impl Engine {
             let _heard = done.send(Err(error));
             return;
         }
-        let Some(node) = self.nodes.get(&name) else { return };
-        // Until the pods are read, what the watch says of this node is left aside.
+        let Some(node) = self.nodes.get_mut(&name) else { return };
+        // Until the pods are read, what the watch says of this node is kept aside.
+        node.aside = Some(Vec::new());
         node.state.up.store(false, Ordering::Relaxed);
         let (client, events) = (self.client.clone(), self.events.clone());
         let status = node.state.status(self.clock.now());

@@ -22,11 +22,15 @@ impl Engine {
     pub(super) fn applied(&mut self, object: Value) {
         let uid = meta::uid(&object).to_owned();
         let name = object.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-        let Some(node) = self.nodes.get(name) else { return };
+        let name = name.to_owned();
+        let Some(node) = self.nodes.get_mut(&name) else { return };
+        if let Some(aside) = &mut node.aside {
+            aside.push(object);
+            return;
+        }
         if !node.state.up.load(Ordering::Relaxed) {
             return;
         }
-        let name = name.to_owned();
         let object = Arc::new(object);
         match self.pods.get_mut(&uid) {
             Some(pod) => {
