@@ -22,12 +22,24 @@ mod transcript;
 
 use std::path::PathBuf;
 
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use muster_sandbox::Sandbox;
+
 pub use self::{
     case::{Case, Table},
     difference::difference,
     runner::{Outcome, Target},
     transcript::Transcript,
 };
+
+/// A fresh sandbox that demands rights as a real server does, and the target to run cases on it. The sandbox ends
+/// when it is dropped.
+pub async fn sandbox() -> anyhow::Result<(Target, Sandbox)> {
+    let sandbox = Sandbox::builder().strict(true).start().await?;
+    let kubeconfig = Kubeconfig::read_from(sandbox.kubeconfig_path())?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok((Target::new(config).await?, sandbox))
+}
 
 /// Where the table lies in the source tree.
 pub fn directory() -> PathBuf {

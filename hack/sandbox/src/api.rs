@@ -152,7 +152,7 @@ impl Api {
         };
         let query = Query::parse(head.uri.query().unwrap_or(""))?;
         let kinds = self.kinds.now();
-        if kinds.of(&path.group, &path.version).is_empty() {
+        if !kinds.serves_group(&path.group) {
             return Ok(represent::page_not_found());
         }
         let kind =

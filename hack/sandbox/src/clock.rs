@@ -61,17 +61,17 @@ impl Clock {
         }
     }
 
-    /// Returns when this clock shows `until` or later.
-    pub async fn sleep_until(&self, until: Timestamp) {
+    /// Returns when this clock has reached `time`; at once when it has.
+    pub async fn sleep_until(&self, time: Timestamp) {
         match &*self.0 {
             Source::Machine => {
-                let wait = until.duration_since(Timestamp::now());
-                tokio::time::sleep(wait.try_into().unwrap_or_default()).await;
+                let wait = Timestamp::now().duration_until(time);
+                tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
             }
-            Source::Hand(time) => {
+            Source::Hand(hand) => {
                 // The sender lives as long as `self`, so this ends only by reaching the time.
-                let mut seen = time.subscribe();
-                let _reached = seen.wait_for(|now| *now >= until).await;
+                let mut seen = hand.subscribe();
+                let _reached = seen.wait_for(|now| *now >= time).await;
             }
         }
     }

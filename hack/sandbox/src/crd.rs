@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_objects::meta;
 use muster_objects::schema::crd as rules;
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -50,25 +50,14 @@ fn storage_version(crd: &Value) -> Option<String> {
 }
 
 /// What is wrong with a definition.
-pub fn validate(api: &Api, crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = rules::validate_crd(crd);
-    let Some(old) = old else { return errors };
-    let established = condition(&old["status"], "Established") == Some("True");
-    for path in ["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"] {
-        let (now, then) = (crd.pointer(path), old.pointer(path));
-        if established && now != then {
-            let field = path.trim_start_matches('/').replace('/', ".");
-            let value = now.cloned().unwrap_or_default();
-            errors.push(FieldError::with_value(
-                FieldErrorKind::Invalid,
-                field,
-                &value,
-                "field is immutable",
-            ));
+pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match old {
+        None => rules::validate_crd(crd),
+        Some(old) => {
+            let established = condition(&old["status"], "Established") == Some("True");
+            rules::validate_crd_update(crd, old, established)
         }
     }
-    let _ = api;
-    errors
 }
 
 fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a str> {

@@ -77,21 +77,13 @@ impl Answer {
     }
 
     /// Conflicts with several managers and mistakes in a custom resource come in no order: sorted, they can be
-    /// compared. The message that repeats them loses the list.
+    /// compared.
     fn settle_order(&mut self) {
-        let group = self.body.pointer("/details/group").map(text).unwrap_or_default();
-        let custom = group.contains('.') && !group.ends_with(".k8s.io");
+        let custom = is_custom(&self.body);
         let Some(Value::Array(causes)) = self.body.pointer_mut("/details/causes") else { return };
         let conflicts = causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict");
         if conflicts || (custom && causes.len() > 1) {
             causes.sort_by_key(|cause| (text(&cause["field"]), text(&cause["message"])));
-        }
-        if custom
-            && causes.len() > 1
-            && let Some(Value::String(message)) = self.body.pointer_mut("/message")
-            && let Some((start, _)) = message.split_once(" is invalid: [")
-        {
-            *message = format!("{start} is invalid: [<causes>]");
         }
     }
 
@@ -169,6 +161,12 @@ impl Answer {
             Until::End => false,
         }
     }
+}
+
+/// Whether a Status is about a custom resource.
+pub fn is_custom(status: &Value) -> bool {
+    let group = status.pointer("/details/group").map(text).unwrap_or_default();
+    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 /// The text of a Warning header: `299 - "text"`.

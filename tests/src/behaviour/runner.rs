@@ -21,10 +21,10 @@ use super::{
 
 /// Cases that run at the same time.
 const AT_ONCE: usize = 8;
-/// How long one case may take.
-const CASE_LIMIT: Duration = Duration::from_secs(90);
-/// How long a step with `retry` is repeated.
-const RETRY_LIMIT: Duration = Duration::from_secs(30);
+/// How long one case may take, beside its patience.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
+/// How long a step with `retry` is repeated unless told otherwise. A controller may have much to do before it.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The length of `${large}`: more than a server takes.
 const LARGE: usize = 4 << 20;
 /// How long a fresh namespace may take to get its default service account.
@@ -35,6 +35,8 @@ const ACCOUNT_LIMIT: Duration = Duration::from_secs(5);
 pub struct Target {
     client: kube::Client,
     hooks: Hooks,
+    /// How long a step with `retry` is repeated.
+    patience: Duration,
     /// Namespaces of cases that have ended.
     namespaces: Mutex<Vec<String>>,
 }
@@ -76,11 +78,23 @@ impl Target {
 
     /// A server behind a client.
     pub async fn with_client(client: kube::Client) -> anyhow::Result<Target> {
-        Ok(Target { client, hooks: Hooks::start().await?, namespaces: Mutex::default() })
+        let (hooks, namespaces) = (Hooks::start().await?, Mutex::default());
+        Ok(Target { client, hooks, patience: PATIENCE, namespaces })
     }
 
-    /// Runs every case whose area, name or file contains `filter`, and returns the outcomes in the table's order.
-    pub async fn run(&self, tables: &[Table], filter: &str) -> Vec<Outcome> {
+    /// How long a step with `retry` is repeated.
+    pub fn patience(self, patience: Duration) -> Target {
+        Target { patience, ..self }
+    }
+
+    /// Runs every case whose area, name or file contains `filter`, and returns the outcomes in the table's order;
+    /// `each` sees them as they come.
+    pub async fn run(
+        &self,
+        tables: &[Table],
+        filter: &str,
+        each: impl Fn(&Outcome),
+    ) -> Vec<Outcome> {
         let mut shared: Vec<Run<'_>> = Vec::new();
         let mut chosen = Vec::new();
         for table in tables {
@@ -98,6 +112,7 @@ impl Target {
         let outcomes = stream::iter(chosen)
             .map(|(table, case, names, failures)| self.case(table, case, names, failures))
             .buffered(AT_ONCE)
+            .inspect(|outcome| each(outcome))
             .collect()
             .await;
         for run in shared {
@@ -123,7 +138,7 @@ impl Target {
             run.names.set(name, value.as_str());
         }
         run.names.set("shared", suffix());
-        let done = timeout(CASE_LIMIT, run.steps(&table.shared)).await;
+        let done = timeout(CASE_LIMIT + self.patience, run.steps(&table.shared)).await;
         if done.is_err() {
             run.failures.push("the shared steps did not end".to_owned());
         }
@@ -144,8 +159,9 @@ impl Target {
         let rand = suffix();
         let namespace = format!("b-{rand}");
         run.prepare(case, &namespace, &rand).await;
-        if run.failures.is_empty() && timeout(CASE_LIMIT, run.steps(&case.steps)).await.is_err() {
-            run.failures.push(format!("not done after {} s", CASE_LIMIT.as_secs()));
+        let limit = CASE_LIMIT + self.patience;
+        if run.failures.is_empty() && timeout(limit, run.steps(&case.steps)).await.is_err() {
+            run.failures.push(format!("not done after {} s", limit.as_secs()));
         }
         let (transcript, failures) = (run.transcript.clone(), run.failures.clone());
         run.clean_up().await;
@@ -198,7 +214,7 @@ impl<'a> Run<'a> {
             Err(error) => self.failures.push(format!("no namespace: {error:#}")),
         }
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        let deadline = Instant::now() + ACCOUNT_LIMIT;
+        let deadline = Instant::now() + ACCOUNT_LIMIT.min(self.target.patience);
         while Instant::now() < deadline {
             match request("GET", &account, None).send(&self.target.client).await {
                 Ok(answer) if answer.code == 200 => return,
@@ -236,7 +252,7 @@ impl<'a> Run<'a> {
         }
         let ask = self.ask(step)?;
         let expect = self.names.fill_expect(&step.expect)?;
-        let deadline = Instant::now() + RETRY_LIMIT;
+        let deadline = Instant::now() + self.target.patience;
         let mut pause = Duration::from_millis(20);
         let (answer, wrong) = loop {
             let answer = match step.watch {

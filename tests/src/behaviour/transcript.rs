@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     case::Ignore,
-    exchange::{Answer, Ask},
+    exchange::{Answer, Ask, is_custom},
     expect::manager_key,
 };
 
@@ -78,6 +78,7 @@ impl Transcript {
             entry["warnings"] = self.placeholders.value(&answer.warnings.clone().into());
         }
         let mut body = answer.body.clone();
+        forget_order(&mut body);
         let mut events = Value::from(answer.events.clone());
         for rule in ignore {
             let path: Vec<&str> = rule.path.split('/').skip(1).collect();
@@ -163,6 +164,7 @@ impl Placeholders {
         for (key, value) in sorted {
             let filled = match (key.as_str(), value) {
                 ("resourceVersion", Value::String(text)) => self.revision(text).into(),
+                ("storageVersionHash", _) => "<hash>".into(),
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("managedFields", Value::Array(entries)) => {
                     let mut entries = entries.clone();
@@ -205,6 +207,18 @@ impl Placeholders {
 fn is_snapshot(map: &Map<String, Value>) -> bool {
     let collection = map.get("items").or(map.get("rows")).is_some_and(Value::is_array);
     collection || map.get("type").is_some_and(|kind| kind == "BOOKMARK")
+}
+
+/// The message about several mistakes in a custom resource has them in no order; the causes beside it are sorted.
+fn forget_order(body: &mut Value) {
+    let causes = body.pointer("/details/causes").and_then(Value::as_array).map_or(0, Vec::len);
+    if is_custom(body)
+        && causes > 1
+        && let Some(Value::String(message)) = body.pointer_mut("/message")
+        && let Some((start, _)) = message.split_once(" is invalid: [")
+    {
+        *message = format!("{start} is invalid: [<causes>]");
+    }
 }
 
 fn forget_revision(value: &mut Value) {

@@ -1,9 +1,10 @@
 //! Runs the behaviour table on a server, or on two of them to compare.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use muster_sandbox::Sandbox;
 use muster_tests::behaviour::{self, Outcome, Table, Target};
 
 /// The behaviour table of the Kubernetes API.
@@ -15,6 +16,9 @@ struct Args {
     /// Only cases whose area, name or file contains this.
     #[arg(long, global = true, default_value = "")]
     filter: String,
+    /// Seconds for which a step that waits for something is repeated.
+    #[arg(long, global = true, default_value_t = 60.0)]
+    patience: f64,
     #[command(subcommand)]
     command: Command,
 }
@@ -51,7 +55,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     // Refusals are what the table is about: the client need not report them.
     let filter = tracing_subscriber::EnvFilter::new("warn,kube_client=off");
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
-    let Args { table, filter, command } = Args::parse();
+    let Args { table, filter, patience, command } = Args::parse();
+    let patience = Duration::from_secs_f64(patience);
     let tables = Table::load_all(&table.unwrap_or_else(behaviour::directory))?;
     let failed = match command {
         Command::List => {
@@ -63,20 +68,25 @@ async fn main() -> anyhow::Result<ExitCode> {
                 Some(path) => (real(path).await?, None),
                 None => sandbox(None).await?,
             };
-            let outcomes = target.run(&tables, &filter).await;
-            if show {
-                outcomes.iter().for_each(print_transcript);
-            }
-            report(&outcomes)
+            let each = |outcome: &Outcome| {
+                report(outcome);
+                if show {
+                    print_transcript(outcome);
+                }
+            };
+            let outcomes = target.patience(patience).run(&tables, &filter, each).await;
+            summary(outcomes.iter().map(|outcome| outcome.failures.is_empty()))
         }
         Command::Compare { kubeconfig, sandbox_url, other } => {
             let (target, _sandbox) = match other {
                 Some(path) => (real(path).await?, None),
                 None => sandbox(sandbox_url).await?,
             };
-            let real = real(kubeconfig).await?.run(&tables, &filter).await;
-            let ours = target.run(&tables, &filter).await;
-            compare(&real, &ours)
+            let real = real(kubeconfig).await?.patience(patience);
+            let real = real.run(&tables, &filter, |_| eprint!(".")).await;
+            let ours = target.patience(patience).run(&tables, &filter, |_| eprint!(".")).await;
+            eprintln!();
+            summary(real.iter().zip(&ours).map(|(real, ours)| compare(real, ours)))
         }
     };
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -88,8 +98,11 @@ async fn real(kubeconfig: PathBuf) -> anyhow::Result<Target> {
     Target::new(config).await
 }
 
-async fn sandbox(url: Option<String>) -> anyhow::Result<(Target, Option<()>)> {
-    let url = url.ok_or_else(|| anyhow::anyhow!("give --sandbox-url"))?;
+async fn sandbox(url: Option<String>) -> anyhow::Result<(Target, Option<Sandbox>)> {
+    let Some(url) = url else {
+        let (target, sandbox) = behaviour::sandbox().await?;
+        return Ok((target, Some(sandbox)));
+    };
     Ok((Target::new(Config::new(url.parse()?)).await?, None))
 }
 
@@ -106,39 +119,36 @@ fn list(tables: &[Table], filter: &str) {
     println!("{count} cases");
 }
 
-fn report(outcomes: &[Outcome]) -> usize {
-    let mut failed = 0;
-    for outcome in outcomes {
-        if outcome.failures.is_empty() {
-            let took = outcome.took.as_secs_f32();
-            println!("ok {took:5.1} s  {}: {}", outcome.area, outcome.name);
-            continue;
-        }
-        failed += 1;
-        println!("FAIL  {}: {}", outcome.area, outcome.name);
-        outcome.failures.iter().for_each(|failure| println!("        {failure}"));
+fn report(outcome: &Outcome) {
+    let (area, name) = (&outcome.area, &outcome.name);
+    if outcome.failures.is_empty() {
+        println!("ok {:5.1} s  {area}: {name}", outcome.took.as_secs_f32());
+        return;
     }
-    println!("{} passed, {failed} failed", outcomes.len() - failed);
-    failed
+    println!("FAIL  {area}: {name}");
+    outcome.failures.iter().for_each(|failure| println!("        {failure}"));
 }
 
-fn compare(real: &[Outcome], ours: &[Outcome]) -> usize {
-    let mut failed = 0;
-    for (real, ours) in real.iter().zip(ours) {
-        let difference = behaviour::difference(&real.transcript, &ours.transcript);
-        if real.failures.is_empty() && ours.failures.is_empty() && difference.is_none() {
-            println!("ok    {}: {}", real.area, real.name);
-            continue;
-        }
-        failed += 1;
-        println!("DIFF  {}: {}", real.area, real.name);
-        for (server, outcome) in [("real", real), ("sandbox", ours)] {
-            outcome.failures.iter().for_each(|failure| println!("        {server}: {failure}"));
-        }
-        println!("{}", difference.unwrap_or_default());
+/// Prints how one case differs; true if it does not.
+fn compare(real: &Outcome, ours: &Outcome) -> bool {
+    let difference = behaviour::difference(&real.transcript, &ours.transcript);
+    if real.failures.is_empty() && ours.failures.is_empty() && difference.is_none() {
+        println!("ok    {}: {}", real.area, real.name);
+        return true;
     }
-    println!("{} passed, {failed} failed", real.len() - failed);
-    failed
+    println!("DIFF  {}: {}", real.area, real.name);
+    for (server, outcome) in [("real", real), ("sandbox", ours)] {
+        outcome.failures.iter().for_each(|failure| println!("        {server}: {failure}"));
+    }
+    println!("{}", difference.unwrap_or_default());
+    false
+}
+
+/// Prints the last line and returns how many failed.
+fn summary(results: impl Iterator<Item = bool>) -> usize {
+    let (passed, failed): (Vec<bool>, Vec<bool>) = results.partition(|passed| *passed);
+    println!("{} passed, {} failed", passed.len(), failed.len());
+    failed.len()
 }
 
 fn print_transcript(outcome: &Outcome) {

@@ -151,6 +151,13 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
     }
 }
 
+/// The fields that stand twice in a JSON body, unless nobody wants to know.
+pub fn duplicates(call: &Call) -> Vec<String> {
+    let json = matches!(call.content_type(), "" | "application/json");
+    let asked = call.query.field_validation != "Ignore";
+    if json && asked { super::duplicates::find(&call.body) } else { Vec::new() }
+}
+
 /// What `fieldValidation` makes of unknown fields: nothing, warnings, or a refusal.
 pub fn judge_unknown(kind: &Kind, mode: &str, unknown: Vec<String>) -> Result<Vec<String>, Status> {
     match mode {

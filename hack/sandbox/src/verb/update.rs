@@ -103,6 +103,14 @@ fn accepted(kind: &Kind) -> &'static [&'static str] {
 }
 
 fn apply_options(call: &Call) -> Result<(), Status> {
+    if call.query.field_manager.len() > 128 {
+        let error = FieldError::new(
+            FieldErrorKind::TooLong,
+            "fieldManager",
+            "may not be more than 128 bytes",
+        );
+        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+    }
     if call.query.field_manager.is_empty() {
         let error = FieldError::new(
             FieldErrorKind::Required,
@@ -174,13 +182,13 @@ async fn once(
         let error = FieldError {
             kind: FieldErrorKind::Invalid,
             field: "metadata.resourceVersion".into(),
-            value: Some("0x0".into()),
+            value: Some("0".into()),
             detail: "must be specified for an update".into(),
         };
-        return Err(Status::invalid(&kind.group, &kind.kind, call.name(), &[error]));
+        return Err(Status::invalid(&kind.group, &kind.plural, call.name(), &[error]));
     }
     let uid = meta::uid(&new);
-    if !uid.is_empty() && uid != meta::uid(old) {
+    if matches!(change, Change::Put(_)) && !uid.is_empty() && uid != meta::uid(old) {
         return Err(Status::conflict(
             kind.name(),
             call.name(),
@@ -202,7 +210,7 @@ async fn once(
     if same(&new, old) {
         return Ok(Some(Updated { object: live, code: 200, warnings }));
     }
-    write::validate_update(api, kind, &call.path.subresource, &new, old)?;
+    write::validate_update(kind, &call.path.subresource, &new, old)?;
     let (reviewed, more) =
         write::review(api, call, Operation::Update, call.name(), Some(new), Some(old)).await?;
     new = reviewed;
@@ -257,7 +265,10 @@ fn compute(
             (patched, call.query.field_validation.as_str())
         }
     };
-    let (mut new, unknown) = body::shape_up(kind, given)?;
+    let (mut new, mut unknown) = body::shape_up(kind, given)?;
+    if matches!(change, Change::Put(_)) {
+        unknown.splice(0..0, body::duplicates(call));
+    }
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     keep_system_fields(kind, &mut new, old);
     reset(kind, &call.path.subresource, &mut new, old);

@@ -1,0 +1,5 @@
+//! The tests of the whole system, in one binary.
+
+mod suite {
+    mod behaviour;
+}
