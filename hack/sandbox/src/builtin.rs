@@ -17,6 +17,8 @@ mod decode;
 mod defaults;
 mod events;
 mod field;
+mod instant;
+mod internal;
 mod job;
 mod metadata;
 mod names;

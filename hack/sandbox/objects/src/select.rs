@@ -2,6 +2,8 @@
 
 mod field;
 mod label;
+mod name;
+mod parser;
 #[cfg(test)]
 mod tests;
 

@@ -2,11 +2,11 @@
 //! printed as Kubernetes does, quantities and times take their canonical form.
 
 use base64::Engine as _;
-use jiff::Timestamp;
 use muster_objects::quantity::Quantity;
 use muster_objects::status::Status;
 use serde_json::{Map, Value};
 
+use super::instant;
 use super::types::{Field, Omit, Struct, TABLE, Type};
 
 /// Why a value does not fit its type. The path is collected on the way out, innermost first.
@@ -186,25 +186,12 @@ fn fit_scalar(value: &mut Value, ty: &Type) -> Result<(), Misfit> {
             }
         }
         (Type::IntOrString, _) => Err(misfit(found, "int32")),
-        (Type::Time | Type::MicroTime, Value::String(text)) => match text.parse::<Timestamp>() {
-            Ok(time) => {
-                *value = Value::String(match ty {
-                    Type::Time => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-                    _ => time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
-                });
-                Ok(())
-            }
-            Err(_) => Err(own(format!(
-                "parsing time {text:?} as \"{}\": cannot parse {text:?} as \"2006\"",
-                match ty {
-                    Type::Time => "2006-01-02T15:04:05Z07:00",
-                    _ => "2006-01-02T15:04:05.000000Z07:00",
-                }
-            ))),
-        },
-        (Type::Time | Type::MicroTime, _) => {
-            Err(own(format!("json: cannot unmarshal {found} into Go value of type string")))
+        (Type::Time | Type::MicroTime, Value::String(text)) => {
+            let micros = matches!(ty, Type::MicroTime);
+            *value = Value::String(instant::canonical(text, micros).map_err(own)?);
+            Ok(())
         }
+        (Type::Time | Type::MicroTime, _) => Err(misfit(found, "string")),
         _ => Ok(()),
     }
 }

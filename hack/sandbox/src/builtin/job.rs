@@ -2,24 +2,42 @@
 
 use serde_json::{Map, Value};
 
-use super::field::{fields, fill, fill_absent, items, object, text, truth, within};
+use super::field::{at, fields, fill, fill_absent, items, object, text, truth, within};
 use super::pod::default_template;
 
-/// Defaults of a job.
+const UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
+
+/// Defaults of a job. A new job takes its template's labels only in [`prepare_create`], since they
+/// include those that the server adds.
 pub(super) fn default(job: &mut Value) {
     let job = fields(job);
     default_spec(within(job, "spec"), true);
-    let labels = job
-        .get("spec")
-        .and_then(|spec| spec.get("template"))
-        .and_then(|template| template.get("metadata"))
-        .and_then(|metadata| metadata.get("labels"))
-        .cloned();
+    let labels = template_labels(job);
+    if labels.as_ref().is_some_and(|labels| labels.get(UID_LABEL).is_some()) {
+        label(job, labels);
+    }
+}
+
+fn template_labels(job: &Map<String, Value>) -> Option<Value> {
+    at(job.get("spec")?, &["template", "metadata", "labels"]).cloned()
+}
+
+fn label(job: &mut Map<String, Value>, labels: Option<Value>) {
     let metadata = within(job, "metadata");
     if let Some(labels) = labels
         && metadata.get("labels").is_none()
     {
         metadata.insert("labels".to_owned(), labels);
+    }
+}
+
+/// A job as the server first stores it.
+pub(super) fn prepare_create(job: &mut Value) {
+    let labelled = template_labels(fields(job)).is_some();
+    generate_selector(job);
+    if labelled {
+        let labels = template_labels(fields(job));
+        label(fields(job), labels);
     }
 }
 
@@ -60,7 +78,7 @@ pub(super) fn default_cron(cron: &mut Value) {
 }
 
 /// Gives a job a selector of its own, unless the user asked to choose it.
-pub(super) fn generate_selector(job: &mut Value) {
+fn generate_selector(job: &mut Value) {
     if truth(job, &["spec", "manualSelector"]) {
         return;
     }
@@ -72,10 +90,10 @@ pub(super) fn generate_selector(job: &mut Value) {
         ("job-name", &name),
         ("batch.kubernetes.io/job-name", &name),
         ("controller-uid", &uid),
-        ("batch.kubernetes.io/controller-uid", &uid),
+        (UID_LABEL, &uid),
     ] {
         labels.entry(key).or_insert_with(|| value.clone().into());
     }
     let selector = within(within(spec, "selector"), "matchLabels");
-    selector.entry("batch.kubernetes.io/controller-uid").or_insert_with(|| uid.into());
+    selector.entry(UID_LABEL).or_insert_with(|| uid.into());
 }

@@ -136,19 +136,22 @@ fn owners(meta: &Value, field: &str, errors: &mut Vec<FieldError>) {
         let kind = text(owner, &["kind"]);
         if group.is_empty() && number == "v1" && kind == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(invalid(field, owner, detail));
+            let mut error = invalid(field, owner, detail);
+            error.value = Some(shown_owners(std::slice::from_ref(owner)));
+            errors.push(error);
         }
         if truth(owner, &["controller"]) {
             let this = format!("{kind}/{}", text(owner, &["name"]));
             match &controller {
                 None => controller = Some(this),
-                Some(first) => errors.push(invalid(
-                    field,
-                    &json!(all),
-                    format!(
+                Some(first) => {
+                    let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                    ),
-                )),
+                    );
+                    let mut error = invalid(field, &Value::Null, detail);
+                    error.value = Some(format!("[{}]", shown_owners(all)));
+                    errors.push(error);
+                }
             }
         }
     }
@@ -165,6 +168,31 @@ fn finalizers(meta: &Value, field: &str, errors: &mut Vec<FieldError>) {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
         errors.push(invalid(field, &json!(all), detail));
     }
+}
+
+/// Finalizers of a built-in kind: one of Kubernetes' own, or qualified by a domain.
+pub(super) fn known_finalizers(object: &Value, errors: &mut Vec<FieldError>) {
+    for (place, finalizer) in list(object, &["metadata", "finalizers"]).iter().enumerate() {
+        let name = finalizer.as_str().unwrap_or_default();
+        let known = matches!(name, "kubernetes" | "orphan" | "foregroundDeletion");
+        if !name.contains('/') && !known {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(invalid(&format!("metadata.finalizers[{place}]"), finalizer, detail));
+        }
+    }
+}
+
+/// Owners in the order of fields that a message shows.
+fn shown_owners(owners: &[Value]) -> String {
+    const ORDER: [&str; 6] =
+        ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let one = |owner: &Value| {
+        let parts = ORDER.iter().filter_map(|key| {
+            owner.get(*key).filter(|value| !value.is_null()).map(|v| format!("\"{key}\":{v}"))
+        });
+        format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
+    };
+    owners.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 fn managed(meta: &Value, field: &str, errors: &mut Vec<FieldError>) {

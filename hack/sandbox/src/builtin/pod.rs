@@ -8,10 +8,14 @@ use super::field::{
     at, copy, entries, fields, fill, fill_absent, items, list, object, text, unset, within,
 };
 
+mod change;
 mod container;
+mod resource;
 mod validate;
 mod volume;
-pub(super) use validate::{validate_create, validate_status, validate_template, validate_update};
+
+pub(super) use change::{validate_status, validate_update};
+pub(super) use validate::{validate_create, validate_template};
 
 /// Defaults of a pod.
 pub(super) fn default_pod(pod: &mut Value) {
@@ -259,7 +263,7 @@ fn pod_level_requests(spec: &mut Map<String, Value>) {
 }
 
 /// A pod as the server first stores it.
-pub(super) fn prepare_create(pod: &mut Value) {
+pub(super) fn prepare_create(pod: &mut Value, now: &str) {
     let class = qos_class(pod);
     let gated = !list(pod, &["spec", "schedulingGates"]).is_empty();
     let labels = at(pod, &["metadata", "labels"]).cloned().unwrap_or_default();
@@ -272,7 +276,7 @@ pub(super) fn prepare_create(pod: &mut Value) {
             "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": null,
-            "lastTransitionTime": null,
+            "lastTransitionTime": now,
         }]);
     }
     pod.insert("status".to_owned(), status);

@@ -67,12 +67,12 @@ pub(super) fn allocate(service: &mut Value, cx: &Prepare<'_>) {
     let headless_without_selector = text(service, &["spec", "clusterIP"]) == "None"
         && entries(service, &["spec", "selector"]).next().is_none();
     let spec = within(fields(service), "spec");
-    if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
-        return;
-    }
     if !unset(spec, "clusterIP") && !spec.contains_key("clusterIPs") {
         let address = spec.get("clusterIP").cloned().unwrap_or_default();
         spec.insert("clusterIPs".to_owned(), json!([address]));
+    }
+    if spec.get("type").and_then(Value::as_str) == Some("ExternalName") {
+        return;
     }
     if headless_without_selector {
         fill_absent(spec, "ipFamilyPolicy", "RequireDualStack");
@@ -146,7 +146,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
         if unset(spec, "clusterIP") {
             copy(spec, old_spec, "clusterIP");
         }
-        if !spec.contains_key("clusterIPs") && same(spec, "clusterIP") {
+        if !spec.contains_key("clusterIPs") {
             copy(spec, old_spec, "clusterIPs");
         }
         if !same(spec, "clusterIP") && same(spec, "clusterIPs") {
@@ -164,7 +164,7 @@ pub(super) fn prepare_update(new: &mut Value, old: &Value) {
             spec.remove("clusterIP");
             spec.remove("clusterIPs");
         }
-        for key in ["ipFamilies", "ipFamilyPolicy"] {
+        for key in ["ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
             if same(spec, key) {
                 spec.remove(key);
             }

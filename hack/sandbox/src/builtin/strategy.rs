@@ -60,13 +60,14 @@ pub(super) fn prepare_create(group: &str, kind: &str, object: &mut Value, cx: &P
         metadata.insert("generation".to_owned(), 1.into());
     }
     match (group, kind) {
-        ("", "Pod") => return pod::prepare_create(object),
+        ("", "Pod") => return pod::prepare_create(object, cx.now),
         ("", "Node") => return,
         ("", "ServiceAccount") => clean_secrets(object),
         ("", "Namespace") => namespace_finalizer(object),
         ("", "PersistentVolumeClaim") => data_sources(object),
         ("", "Service") => service::allocate(object, cx),
-        ("batch", "Job") => job::generate_selector(object),
+        ("batch", "Job") => job::prepare_create(object),
+        ("coordination.k8s.io", "Lease") => coordinated(object, None),
         ("apps", "DaemonSet") => apps::stamp_template(object, None),
         _ => {}
     }
@@ -101,6 +102,16 @@ fn clean_secrets(account: &mut Value) {
     }
 }
 
+/// The fields of coordinated leader election are off, unless they were there before.
+fn coordinated(lease: &mut Value, old: Option<&Value>) {
+    let Some(spec) = super::field::object(fields(lease), "spec") else { return };
+    for key in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| at(old, &["spec", key]).is_none()) {
+            spec.remove(key);
+        }
+    }
+}
+
 /// A claim's two ways to name a source of data agree.
 fn data_sources(claim: &mut Value) {
     let spec = within(fields(claim), "spec");
@@ -120,11 +131,7 @@ pub(super) fn prepare_update(group: &str, kind: &str, new: &mut Value, old: &Val
     keep_identity(new, old);
     match (group, kind) {
         ("", "ServiceAccount") => clean_secrets(new),
-        ("", "Secret") => {
-            if unset(fields(new), "type") {
-                copy(fields(new), old, "type");
-            }
-        }
+        ("", "Secret") if unset(fields(new), "type") => copy(fields(new), old, "type"),
         ("", "Namespace") => {
             let empty = Value::Null;
             let known = old.get("spec").unwrap_or(&empty);
@@ -132,6 +139,7 @@ pub(super) fn prepare_update(group: &str, kind: &str, new: &mut Value, old: &Val
         }
         ("", "PersistentVolumeClaim") => data_sources(new),
         ("", "Service") => service::prepare_update(new, old),
+        ("coordination.k8s.io", "Lease") => coordinated(new, Some(old)),
         ("apps", "DaemonSet") => apps::stamp_template(new, Some(old)),
         _ => {}
     }

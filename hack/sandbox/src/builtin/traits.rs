@@ -142,9 +142,9 @@ pub fn scale_paths(group: &str, kind: &str) -> Option<ScalePaths> {
 /// What the names of a kind look like.
 pub fn name_rule(group: &str, kind: &str) -> NameRule {
     match (group, kind) {
-        ("", "Namespace") => NameRule::Label,
+        ("", "Namespace") | ("apps", "StatefulSet") => NameRule::Label,
         ("", "Service") => NameRule::Label1035,
-        (RBAC, _) => NameRule::PathSegment,
+        (RBAC, _) | ("policy", "PodDisruptionBudget") => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
 }

@@ -84,8 +84,13 @@ pub fn check_from(
 // === impl Rule ===
 
 impl Rule {
-    /// Compiles a rule of `node`.
-    pub fn compile(rule: &Value, field_path: String) -> Result<Rule, RuleError> {
+    /// Compiles a rule of `node`, which is that of a whole resource or of a part of one.
+    pub fn compile(
+        rule: &Value,
+        field_path: String,
+        node: &Node,
+        resource: bool,
+    ) -> Result<Rule, RuleError> {
         let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
         let source = text("rule").to_owned();
         let program = Program::compile(&source).map_err(|why| RuleError {
@@ -111,6 +116,13 @@ impl Rule {
                     detail: format!("{prefix}compilation failed: {}", undeclared(source, name)),
                 });
             }
+        }
+        if let Some(why) = program
+            .self_chains()
+            .iter()
+            .find_map(|chain| undefined_field(&source, chain, node, resource))
+        {
+            return Err(RuleError { part: "rule", detail: format!("compilation failed: {why}") });
         }
         Ok(Rule {
             program,
@@ -170,15 +182,55 @@ pub fn undeclared(source: &str, name: &str) -> String {
             !before.is_some_and(|c| word(c) || c == '.') && !after.is_some_and(word)
         })
         .map_or(0, |(at, _)| at);
-    let line = source[..place].matches('\n').count();
-    let column = source[..place].rsplit('\n').next().map_or(0, |l| l.chars().count());
+    positioned(source, place, &format!("undeclared reference to '{name}' (in container '')"))
+}
+
+/// A message with its place in the source, as cel-go shows it.
+fn positioned(source: &str, place: usize, message: &str) -> String {
+    let before = &source[..place];
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count());
     let text = source.lines().nth(line).unwrap_or("");
     format!(
-        "ERROR: <input>:{}:{}: undeclared reference to '{name}' (in container '')\n | {text}\n | {}^",
+        "ERROR: <input>:{}:{}: {message}\n | {text}\n | {}^",
         line + 1,
         column + 1,
         ".".repeat(column)
     )
+}
+
+/// cel-go's text for a field that the schema does not have, if the chain has one.
+fn undefined_field(source: &str, chain: &[String], node: &Node, resource: bool) -> Option<String> {
+    let mut node = node;
+    let mut resource = resource;
+    for (i, name) in chain.iter().enumerate() {
+        if node.values().is_some() || (node.properties.is_empty() && !resource) {
+            return None;
+        }
+        let known = node.properties.iter().find(|(n, _)| value::escape(n).as_deref() == Some(name));
+        match (known, name.as_str()) {
+            (_, "apiVersion" | "kind") if resource => return None,
+            (_, "metadata") if resource => {
+                let below = chain.get(i + 1)?;
+                let fine = below == "name" || below == "generateName";
+                return (!fine).then(|| field_error(source, &chain[..=i + 1]));
+            }
+            (Some((_, below)), _) => {
+                node = below;
+                resource = below.embedded;
+            }
+            (None, _) => return Some(field_error(source, &chain[..=i])),
+        }
+    }
+    None
+}
+
+fn field_error(source: &str, chain: &[String]) -> String {
+    let (name, before) = chain.split_last().map_or(("", &[][..]), |(n, b)| (n.as_str(), b));
+    let operand = std::iter::once("self").chain(before.iter().map(String::as_str));
+    let operand = operand.collect::<Vec<_>>().join(".");
+    let place = source.find(&format!("{operand}.{name}")).map_or(0, |at| at + operand.len());
+    positioned(source, place, &format!("undefined field '{name}'"))
 }
 
 // === impl Trace ===

@@ -117,6 +117,7 @@ fn rules(
     at: &str,
     errors: &mut Vec<FieldError>,
 ) -> Vec<Rule> {
+    let resource = at.is_empty() || node.embedded;
     let at = path::child(at, "x-kubernetes-validations");
     let mut rules = Vec::new();
     for (i, rule) in map
@@ -132,7 +133,7 @@ fn rules(
         }
         let field_path = rule.get("fieldPath").and_then(Value::as_str).unwrap_or_default();
         let field_path = field_path_of(node, field_path, true).map(|(p, _)| p).unwrap_or_default();
-        match Rule::compile(rule, field_path) {
+        match Rule::compile(rule, field_path, node, resource) {
             Ok(rule) => rules.push(rule),
             Err(why) => errors.push(FieldError {
                 kind: Kind::Invalid,

@@ -1,10 +1,9 @@
 //! Label selectors: `a=b,c!=d,e in (x,y),f notin (z),!g,h`, and the `LabelSelector` object.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::Value;
 
+use super::name::{key_problem, value_problem};
+use super::parser::Parser;
 use crate::status::Status;
 
 /// A conjunction of conditions on labels.
@@ -42,23 +41,6 @@ pub enum Operator {
     LessThan,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Symbol(&'static str),
-    Bad(String),
-    End,
-}
-
-struct Parser {
-    tokens: std::vec::IntoIter<Token>,
-}
-
-const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
-const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
-
 // === impl LabelSelector ===
 
 impl LabelSelector {
@@ -74,8 +56,7 @@ impl LabelSelector {
 
     /// Reads the text of a query parameter.
     pub fn parse(text: &str) -> Result<Self, Status> {
-        let mut parser = Parser { tokens: tokens(text).into_iter() };
-        let mut requirements = parser.selector().map_err(Status::bad_request)?;
+        let mut requirements = Parser::new(text).selector().map_err(Status::bad_request)?;
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(Self { requirements, nothing: false })
     }
@@ -157,7 +138,7 @@ fn requirement(
 
 impl Requirement {
     /// A checked condition; what is wrong in Kubernetes' words.
-    fn new(
+    pub(super) fn new(
         key: &str,
         operator: Operator,
         values: Vec<String>,
@@ -215,264 +196,4 @@ impl Requirement {
             Operator::LessThan => compare(std::cmp::Ordering::Less),
         }
     }
-}
-
-// === impl Parser ===
-
-impl Parser {
-    fn peek(&self) -> &Token {
-        self.tokens.as_slice().first().unwrap_or(&Token::End)
-    }
-
-    fn next(&mut self) -> Token {
-        self.tokens.next().unwrap_or(Token::End)
-    }
-
-    fn selector(&mut self) -> Result<Vec<Requirement>, String> {
-        let mut all = Vec::new();
-        loop {
-            match self.peek() {
-                Token::Word(_) | Token::Symbol("!") => {
-                    let one = self.requirement();
-                    all.push(one.map_err(|e| format!("unable to parse requirement: {e}"))?);
-                    match self.next() {
-                        Token::End => return Ok(all),
-                        Token::Symbol(",") => {
-                            let after = self.peek();
-                            if !matches!(after, Token::Word(_) | Token::Symbol("!")) {
-                                return Err(format!(
-                                    "found '{}', expected: identifier after ','",
-                                    after.text()
-                                ));
-                            }
-                        }
-                        other => {
-                            return Err(format!(
-                                "found '{}', expected: ',' or 'end of string'",
-                                other.text()
-                            ));
-                        }
-                    }
-                }
-                Token::End => return Ok(all),
-                other => {
-                    return Err(format!(
-                        "found '{}', expected: !, identifier, or 'end of string'",
-                        other.text()
-                    ));
-                }
-            }
-        }
-    }
-
-    fn requirement(&mut self) -> Result<Requirement, String> {
-        let mut token = self.next();
-        let absent = token == Token::Symbol("!");
-        if absent {
-            token = self.next();
-        }
-        let Token::Word(key) = token else {
-            return Err(format!("found '{}', expected: identifier", token.text()));
-        };
-        if let Some(why) = key_problem(&key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: {why}"));
-        }
-        if absent {
-            return Requirement::new(&key, Operator::DoesNotExist, Vec::new(), false);
-        }
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return Requirement::new(&key, Operator::Exists, Vec::new(), false);
-        }
-        let operator = self.next();
-        let (operator, exact) = match operator.text() {
-            "in" => (Operator::In, false),
-            "notin" => (Operator::NotIn, false),
-            "=" | "==" => (Operator::In, true),
-            "!=" => (Operator::NotIn, true),
-            ">" => (Operator::GreaterThan, true),
-            "<" => (Operator::LessThan, true),
-            other => return Err(format!("found '{other}', expected: {OPERATORS}")),
-        };
-        let mut values = if exact { self.exact()? } else { self.values()? };
-        values.sort();
-        values.dedup();
-        Requirement::new(&key, operator, values, exact)
-    }
-
-    fn exact(&mut self) -> Result<Vec<String>, String> {
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return Ok(vec![String::new()]);
-        }
-        match self.next() {
-            Token::Word(word) => Ok(vec![word]),
-            other => Err(format!("found '{}', expected: identifier", other.text())),
-        }
-    }
-
-    fn values(&mut self) -> Result<Vec<String>, String> {
-        let open = self.next();
-        if open != Token::Symbol("(") {
-            return Err(format!("found '{}' expected: '('", open.text()));
-        }
-        match self.peek().clone() {
-            Token::Word(_) | Token::Symbol(",") => {
-                let values = self.list()?;
-                self.next();
-                Ok(values)
-            }
-            Token::Symbol(")") => {
-                self.next();
-                Ok(vec![String::new()])
-            }
-            other => Err(format!("found '{}', expected: ',', ')' or identifier", other.text())),
-        }
-    }
-
-    /// Words between commas, up to (not with) the closing parenthesis. Words may be missing.
-    fn list(&mut self) -> Result<Vec<String>, String> {
-        let mut values: Vec<String> = Vec::new();
-        loop {
-            match self.next() {
-                Token::Word(word) => {
-                    values.push(word);
-                    match self.peek() {
-                        Token::Symbol(",") => {}
-                        Token::Symbol(")") => return Ok(values),
-                        other => {
-                            return Err(format!("found '{}', expected: ',' or ')'", other.text()));
-                        }
-                    }
-                }
-                Token::Symbol(",") => {
-                    if values.is_empty() {
-                        values.push(String::new());
-                    }
-                    match self.peek() {
-                        Token::Symbol(")") => {
-                            values.push(String::new());
-                            return Ok(values);
-                        }
-                        Token::Symbol(",") => {
-                            self.next();
-                            values.push(String::new());
-                        }
-                        _ => {}
-                    }
-                }
-                other => {
-                    return Err(format!("found '{}', expected: ',', or identifier", other.text()));
-                }
-            }
-        }
-    }
-}
-
-// === impl Token ===
-
-impl Token {
-    fn text(&self) -> &str {
-        match self {
-            Self::Word(text) | Self::Bad(text) => text,
-            Self::Symbol(text) => text,
-            Self::End => "",
-        }
-    }
-}
-
-fn tokens(text: &str) -> Vec<Token> {
-    const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
-    let special = |c: char| matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<');
-    let blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
-    let mut all = Vec::new();
-    let mut rest = text;
-    loop {
-        rest = rest.trim_start_matches(blank);
-        if rest.is_empty() {
-            return all;
-        }
-        if rest.starts_with(special) {
-            let found = SYMBOLS.iter().find(|s| rest.starts_with(**s));
-            match found {
-                Some(symbol) => {
-                    all.push(Token::Symbol(symbol));
-                    rest = rest.get(symbol.len()..).unwrap_or("");
-                }
-                None => {
-                    all.push(Token::Bad(rest.to_owned()));
-                    return all;
-                }
-            }
-            continue;
-        }
-        let end = rest.find(|c| special(c) || blank(c)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(end);
-        all.push(Token::Word(word.to_owned()));
-        rest = after;
-    }
-}
-
-fn whole(pattern: &str) -> Option<Regex> {
-    Regex::new(&format!("^(?:{pattern})$")).ok()
-}
-
-fn fits(regex: &Option<Regex>, text: &str) -> bool {
-    regex.as_ref().is_none_or(|r| r.is_match(text))
-}
-
-fn name_rule() -> String {
-    format!(
-        "{NAME_RULE} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{NAME}')"
-    )
-}
-
-/// What is wrong with a label key.
-fn key_problem(key: &str) -> Option<String> {
-    static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| whole(NAME));
-    static PREFIXES: LazyLock<Option<Regex>> = LazyLock::new(|| whole(SUBDOMAIN));
-    let parts: Vec<&str> = key.split('/').collect();
-    let mut wrong: Vec<String> = Vec::new();
-    let name = match parts.as_slice() {
-        [name] => *name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                wrong.push("prefix part must be non-empty".into());
-            } else {
-                if prefix.len() > 253 {
-                    wrong.push("prefix part must be no more than 253 characters".into());
-                }
-                if !fits(&PREFIXES, prefix) {
-                    wrong.push(format!("prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{SUBDOMAIN}')"));
-                }
-            }
-            *name
-        }
-        _ => {
-            return Some(format!(
-                "a qualified name {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-                name_rule()
-            ));
-        }
-    };
-    if name.is_empty() {
-        wrong.push("name part must be non-empty".into());
-    } else if name.len() > 63 {
-        wrong.push("name part must be no more than 63 characters".into());
-    }
-    if !fits(&NAMES, name) {
-        wrong.push(format!("name part {}", name_rule()));
-    }
-    (!wrong.is_empty()).then(|| wrong.join("; "))
-}
-
-/// What is wrong with a label value.
-fn value_problem(value: &str) -> Option<String> {
-    static VALUES: LazyLock<Option<Regex>> = LazyLock::new(|| whole(&format!("({NAME})?")));
-    let mut wrong: Vec<String> = Vec::new();
-    if value.len() > 63 {
-        wrong.push("must be no more than 63 characters".into());
-    }
-    if !fits(&VALUES, value) {
-        wrong.push(format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '({NAME})?')"));
-    }
-    (!wrong.is_empty()).then(|| wrong.join("; "))
 }

@@ -4,6 +4,7 @@ use muster_objects::status::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::builtin::field::{at, entries, text, truth};
+use crate::builtin::internal::claim_spec_difference;
 use crate::builtin::metadata::{complain, forbidden, immutable, invalid, required};
 use crate::builtin::names;
 
@@ -125,7 +126,10 @@ pub(super) fn claim_update(new: &Value, old: &Value, errors: &mut Vec<FieldError
     if spec != before {
         errors.push(forbidden(
             "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n",
+            format!(
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{}",
+                claim_spec_difference(&before, &spec)
+            ),
         ));
     }
 }
@@ -142,7 +146,6 @@ pub(super) fn storage_class_update(new: &Value, old: &Value, errors: &mut Vec<Fi
     if new.get("reclaimPolicy") != old.get("reclaimPolicy") {
         errors.push(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."));
     }
-    for key in ["volumeBindingMode"] {
-        immutable(key, new.get(key), old.get(key), errors);
-    }
+    let key = "volumeBindingMode";
+    immutable(key, new.get(key), old.get(key), errors);
 }

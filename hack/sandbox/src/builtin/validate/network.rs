@@ -254,7 +254,7 @@ pub(super) fn policy(policy: &Value, errors: &mut Vec<FieldError>) {
         let kind = kind.as_str().unwrap_or_default();
         if !matches!(kind, "Egress" | "Ingress") {
             let field = format!("spec.policyTypes[{place}]");
-            errors.push(not_supported(&field, kind, &["Egress", "Ingress"]));
+            errors.push(not_supported(&field, kind, &["Ingress", "Egress"]));
         }
     }
 }

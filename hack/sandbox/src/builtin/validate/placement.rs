@@ -78,6 +78,19 @@ pub(super) fn node_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>
     taints(new, errors);
 }
 
+/// A namespace ends if and only if it is being deleted.
+pub(super) fn namespace_phase(namespace: &Value, errors: &mut Vec<FieldError>) {
+    let phase = text(namespace, &["status", "phase"]);
+    let detail = match at(namespace, &["metadata", "deletionTimestamp"]) {
+        None if phase != "Active" => "may only be 'Active' if `deletionTimestamp` is empty",
+        Some(_) if phase != "Terminating" => {
+            "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        }
+        _ => return,
+    };
+    errors.push(invalid("status.Phase", &json!(phase), detail));
+}
+
 /// A number or a percentage, neither below zero.
 pub(super) fn amount_or_percent(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
     match value {

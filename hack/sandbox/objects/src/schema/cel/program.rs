@@ -39,6 +39,7 @@ const OUT_OF_BUDGET: &str = "operation cancelled: actual cost limit exceeded";
 pub struct Program {
     expression: Expression,
     variables: Vec<String>,
+    self_chains: Vec<Vec<String>>,
     deep: bool,
 }
 
@@ -103,14 +104,20 @@ impl Program {
             return Err(whole("expression recursion limit exceeded: 250"));
         }
         let variables = rewrite::variables(&expression);
+        let self_chains = rewrite::chains(&expression, "self");
         let expression = rewrite::guard(expression).map_err(|why| whole(&why))?;
         let deep = rewrite::depth(&expression) > DEEP;
-        Ok(Program { expression, variables, deep })
+        Ok(Program { expression, variables, self_chains, deep })
     }
 
     /// Whether the expression reads the variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.variables.iter().any(|v| v == variable)
+    }
+
+    /// The chains of fields that the expression reads from `self`.
+    pub fn self_chains(&self) -> &[Vec<String>] {
+        &self.self_chains
     }
 
     /// The variables that the expression reads.

@@ -82,6 +82,28 @@ fn collect<'a>(node: &'a IdedExpr, bound: &mut Vec<&'a str>, found: &mut Vec<Str
     }
 }
 
+/// The chains of fields that are read from `variable`, e.g. `[["spec", "a"]]` for `variable.spec.a`.
+pub fn chains(node: &IdedExpr, variable: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    collect_chains(node, variable, &mut found);
+    found
+}
+
+fn collect_chains(node: &IdedExpr, variable: &str, found: &mut Vec<Vec<String>>) {
+    let mut fields = Vec::new();
+    let mut at = node;
+    while let Expr::Select(select) = &at.expr {
+        fields.push(select.field.clone());
+        at = &select.operand;
+    }
+    if !fields.is_empty() && matches!(&at.expr, Expr::Ident(name) if name == variable) {
+        fields.reverse();
+        found.push(fields);
+        return;
+    }
+    children(node, &mut |child| collect_chains(child, variable, found));
+}
+
 const NAMESPACES: [&str; 11] = [
     "cel",
     "math",

@@ -222,6 +222,10 @@ fn rules_that_do_not_compile_are_refused_with_their_place() {
             "compilation failed: ERROR: <input>:1:9: Syntax error: mismatched input '<EOF>'",
         ),
         (
+            "self.n > 1 && self.typo == 1",
+            "compilation failed: ERROR: <input>:1:19: undefined field 'typo'\n | self.n > 1 && self.typo == 1\n | ..................^",
+        ),
+        (
             "selff.n > 1",
             "compilation failed: ERROR: <input>:1:1: undeclared reference to 'selff' (in container '')\n | selff.n > 1\n | ^",
         ),

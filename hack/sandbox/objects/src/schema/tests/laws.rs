@@ -39,11 +39,11 @@ fn any_schema() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 16, 3, |inner| {
         prop_oneof![
             prop::collection::btree_map("[a-c]", inner.clone(), 0..4).prop_map(|p| json!({"type": "object", "properties": p})),
-            prop::collection::btree_map("[a-c]", inner.clone(), 0..4).prop_map(|p| json!({
+            prop::collection::btree_map("[a-c]", inner.clone(), 0..4).prop_map(|mut p| { p.entry("a".to_owned()).or_insert(json!({"type": "string"})); json!({
                 "type": "object", "properties": p, "default": {}, "required": ["a"],
                 "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
                 "x-kubernetes-validations": [{"rule": "has(self.a) ? self.a == self.a : true", "messageExpression": "'x' + string(self.a)"}],
-            })),
+            })}),
             inner.clone().prop_map(|s| json!({"type": "array", "items": s, "x-kubernetes-list-type": "set"})),
             inner.clone().prop_map(|s| json!({
                 "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"],
