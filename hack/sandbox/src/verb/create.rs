@@ -141,7 +141,7 @@ fn place(call: &Call, object: &mut Value, applied: bool) -> Result<(), Status> {
     } else if !given.is_empty() {
         meta::edit(object).remove("namespace");
     }
-    if !meta::text(object, "resourceVersion").is_empty() {
+    if !meta::text(object, "resourceVersion").is_empty() && !applied {
         return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",
         ));
@@ -160,7 +160,13 @@ fn place(call: &Call, object: &mut Value, applied: bool) -> Result<(), Status> {
 /// Identity and time of birth, which no client decides.
 fn system_fields(kind: &Kind, object: &mut Value, now: &str) {
     let metadata = meta::edit(object);
-    for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "resourceVersion",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         metadata.remove(field);
     }
     metadata.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));

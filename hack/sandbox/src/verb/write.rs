@@ -142,7 +142,7 @@ pub fn validate_update(
 /// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
 fn special_errors(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
-        "apiextensions.k8s.io" => crd::validate(api, object, old),
+        "apiextensions.k8s.io" => crd::validate(object, old),
         "admissionregistration.k8s.io" => crate::admit::validate_configuration(object, &kind.kind),
         _ => Vec::new(),
     }
