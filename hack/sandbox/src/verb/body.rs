@@ -56,7 +56,7 @@ pub fn yaml(body: &[u8]) -> Result<Value, Status> {
 }
 
 /// Go's words for the most frequent syntax error; ours for the rest.
-fn go_words(body: &[u8], error: &serde_json::Error) -> String {
+pub fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
@@ -137,6 +137,7 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
         Some(custom) => {
             let mut value = value;
             let unknown = custom.schema.prune(&mut value);
+            let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }
@@ -148,6 +149,18 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
             }
             Ok((value, unknown))
         }
+    }
+}
+
+/// Go's name for the type of a JSON value.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::Object(_) => "object",
+        Value::Null => "null",
     }
 }
 
@@ -164,13 +177,10 @@ pub fn judge_unknown(kind: &Kind, mode: &str, unknown: Vec<String>) -> Result<Ve
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
             let listed = format!("strict decoding error: {}", unknown.join(", "));
-            Err(Status::bad_request(match kind.custom {
-                Some(_) => listed,
-                None => format!(
-                    "{0} in version {1:?} cannot be handled as a {0}: {listed}",
-                    kind.kind, kind.version
-                ),
-            }))
+            Err(Status::bad_request(format!(
+                "{0} in version {1:?} cannot be handled as a {0}: {listed}",
+                kind.kind, kind.version
+            )))
         }
         _ => Ok(unknown),
     }
