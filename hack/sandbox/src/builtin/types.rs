@@ -197,9 +197,12 @@ impl Struct {
 
 impl Type {
     fn read(text: &str, index: &HashMap<&str, usize>) -> Self {
+        // A name further in belongs to an item.
         let (named, text) = match text.split_once('=') {
-            Some((name, rest)) => (Some(name.to_owned()), rest),
-            None => (None, text),
+            Some((name, rest)) if !name.starts_with(['*', '[', '{']) => {
+                (Some(name.to_owned()), rest)
+            }
+            _ => (None, text),
         };
         if let Some(rest) = text.strip_prefix('*') {
             return Self::Pointer(Box::new(Self::read(rest, index)));

@@ -155,7 +155,7 @@ fn malformed_bodies_are_refused_in_words() {
     let deep = [varint(99 << 3 | 3).repeat(65), varint(99 << 3 | 4).repeat(65)].concat();
     let pod = |parts: &[Vec<u8>]| refused("v1", "Pod", parts);
     let in_name = |part: Vec<u8>| pod(&[message(1, &[part])]);
-    let quantity = message(1, &[message(1, &[bytes(1, "cpu"), message(2, &[bytes(1, "much")])])]);
+    let quantity = message(1, &[bytes(1, "cpu"), message(2, &[bytes(1, "much")])]);
     let cases = [
         (in_name(number(1, 1)), "v1.ObjectMeta.name: wrong wire type, expected bytes"),
         (in_name(bytes(1, [0xff])), "v1.ObjectMeta.name: not UTF-8"),
