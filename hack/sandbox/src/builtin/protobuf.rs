@@ -39,9 +39,9 @@ struct Envelope<'a> {
 /// `application/vnd.kubernetes.protobuf` into JSON with its `apiVersion` and `kind`.
 pub fn from_protobuf(body: &[u8]) -> Result<Value, Status> {
     let Some(body) = body.strip_prefix(MAGIC) else {
-        return Err(Status::bad_request(format!(
-            "provided data does not appear to be a protobuf message, expected prefix {MAGIC:?}"
-        )));
+        return Err(Status::bad_request(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]",
+        ));
     };
     let envelope = Envelope::read(body)
         .map_err(|error| Status::bad_request(format!("illegal protobuf envelope: {error}")))?;

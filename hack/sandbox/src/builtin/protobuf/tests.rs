@@ -3,6 +3,8 @@ use serde_json::json;
 
 use super::*;
 
+mod requests;
+
 /// Made by `typetable sample`: objects as Go writes them in protobuf and in JSON.
 static SAMPLES: std::sync::LazyLock<Vec<(Vec<u8>, Value)>> = std::sync::LazyLock::new(|| {
     let samples: Vec<Value> =
@@ -203,7 +205,7 @@ fn bodies_without_the_envelope_are_refused() {
     for body in [&b""[..], b"k8s", b"{\"kind\":\"Pod\"}"] {
         let status = from_protobuf(body).unwrap_err();
         assert_eq!(status.code, 400);
-        assert!(status.message.contains("expected prefix [107, 56, 115, 0]"), "{}", status.message);
+        assert!(status.message.contains("expected prefix [107 56 115 0]"), "{}", status.message);
     }
     let cut = from_protobuf(b"k8s\0\x0a\x05").unwrap_err();
     assert_eq!(cut.message, "illegal protobuf envelope: unexpected EOF");
