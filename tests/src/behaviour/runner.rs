@@ -31,7 +31,6 @@ const LARGE: usize = 4 << 20;
 const ACCOUNT_LIMIT: Duration = Duration::from_secs(5);
 
 /// A server, and the webhooks that it may call.
-
 pub struct Target {
     client: kube::Client,
     hooks: Hooks,

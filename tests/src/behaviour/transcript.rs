@@ -46,10 +46,12 @@ struct Patterns {
     token: Regex,
     revision: Regex,
     page: Regex,
+    age: Regex,
 }
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
+        age: Regex::new(r"^\d+s$").ok()?,
         page: Regex::new(r"([?&]continue=)[^&]+").ok()?,
         uid: Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok()?,
         time: Regex::new(
@@ -164,6 +166,9 @@ impl Placeholders {
         for (key, value) in sorted {
             let filled = match (key.as_str(), value) {
                 ("resourceVersion", Value::String(text)) => self.revision(text).into(),
+                ("cells", Value::Array(cells)) => {
+                    cells.iter().map(|cell| self.cell(cell)).collect()
+                }
                 ("storageVersionHash", _) => "<hash>".into(),
                 ("continue", Value::String(text)) if !text.is_empty() => "<continue>".into(),
                 ("managedFields", Value::Array(entries)) => {
@@ -176,6 +181,14 @@ impl Placeholders {
             out.insert(self.string(key), filled);
         }
         out
+    }
+
+    /// A cell of a table; the age of an object is that of the run.
+    fn cell(&mut self, cell: &Value) -> Value {
+        match (cell, PATTERNS.as_ref()) {
+            (Value::String(text), Some(patterns)) if patterns.age.is_match(text) => "<age>".into(),
+            _ => self.value(cell),
+        }
     }
 
     fn revision(&mut self, text: &str) -> String {
