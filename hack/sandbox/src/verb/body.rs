@@ -1,5 +1,6 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
+use http::Method;
 use muster_objects::status::Status;
 use serde_json::Value;
 
@@ -10,8 +11,12 @@ use crate::kinds::Kind;
 const OBJECT_TYPES: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Parses the body as JSON or YAML, whatever it holds.
+/// Parses the body as JSON, YAML or protobuf, whatever it holds.
 pub fn parse(call: &Call) -> Result<Value, Status> {
+    // Custom resources have no protobuf; their delete options and scales do.
+    let custom = call.kind.custom.is_some()
+        && call.method != Method::DELETE
+        && call.path.subresource != "scale";
     match call.content_type() {
         "" | "application/json" => json(&call.body).map_err(|status| {
             Status::bad_request(format!(
@@ -22,6 +27,8 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
             ))
         }),
         "application/yaml" => yaml(&call.body),
+        "application/vnd.kubernetes.protobuf" if !custom => builtin::from_protobuf(&call.body),
+        _ if custom => Err(Status::unsupported_media_type(&OBJECT_TYPES[..2])),
         _ => Err(Status::unsupported_media_type(OBJECT_TYPES)),
     }
 }
