@@ -136,7 +136,10 @@ impl Api {
         }
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: http::Request<B>) -> Result<Response<Body>, Status>
+    async fn answer<B>(
+        self: &Arc<Self>,
+        request: http::Request<B>,
+    ) -> Result<Response<Body>, Status>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -149,12 +152,11 @@ impl Api {
         };
         let query = Query::parse(head.uri.query().unwrap_or(""))?;
         let kinds = self.kinds.now();
-        if kinds.of(&path.group, &path.version).is_empty() {
+        if !kinds.serves_group(&path.group) {
             return Ok(represent::page_not_found());
         }
-        let kind = kinds
-            .get(&path.group, &path.version, &path.plural)
-            .ok_or_else(Status::no_route)?;
+        let kind =
+            kinds.get(&path.group, &path.version, &path.plural).ok_or_else(Status::no_route)?;
         let representation = Representation::from_accept(&head.headers)?;
         let mut call = Call {
             kind,

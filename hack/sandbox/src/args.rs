@@ -6,10 +6,13 @@ use clap::Parser;
 
 /// An embedded Kubernetes API, in memory, on 127.0.0.1. It stays up until Ctrl-C and forgets everything then.
 #[derive(Debug, Parser)]
-#[command(version, after_help = "Examples:
+#[command(
+    version,
+    after_help = "Examples:
   muster-sandbox --port 8001 --kubeconfig /tmp/kc
   KUBECONFIG=/tmp/kc kubectl get namespaces
-  muster-sandbox --strict        # credentials needed, RBAC enforced")]
+  muster-sandbox --strict        # credentials needed, RBAC enforced"
+)]
 pub struct Args {
     /// Port to listen on; 0 takes any free one
     #[arg(long, env = "MUSTER_SANDBOX_PORT", default_value_t = 0)]

@@ -18,6 +18,7 @@ mod defaults;
 mod events;
 mod field;
 mod instant;
+mod internal;
 mod job;
 mod metadata;
 mod names;

@@ -61,6 +61,21 @@ impl Clock {
         }
     }
 
+    /// Returns when this clock has reached `time`; at once when it has.
+    pub async fn sleep_until(&self, time: Timestamp) {
+        match &*self.0 {
+            Source::Machine => {
+                let wait = Timestamp::now().duration_until(time);
+                tokio::time::sleep(Duration::try_from(wait).unwrap_or_default()).await;
+            }
+            Source::Hand(hand) => {
+                // The sender lives as long as `self`, so this ends only by reaching the time.
+                let mut seen = hand.subscribe();
+                let _reached = seen.wait_for(|now| *now >= time).await;
+            }
+        }
+    }
+
     /// Moves a hand-moved clock forward and wakes everybody whose time has come.
     /// The machine's time is not ours to move; then this does nothing.
     pub fn advance(&self, by: Duration) {

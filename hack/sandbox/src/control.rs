@@ -1,24 +1,200 @@
-//! Controllers, not merged yet.
-use crate::clock::Clock;
+//! Small controllers for what a real cluster brings along: Jobs, JobSets, Services, garbage
+//! collection, namespaces, disruption budgets and a plain scheduler.
+//!
+//! ```text
+//!  API ──watch──▶ cache (one per kind) ──▶ index ──▶ queue ──▶ decide (pure) ──▶ effects ──▶ API
+//!                   ▲                                                             │
+//!                   └────────────── answers to our own writes ────────────────────┘
+//! ```
+//!
+//! They live apart from the API and are ordinary clients of it. What is decided is decided in pure
+//! functions of the objects and the time; a controller asks the caches, never the server, what there
+//! is. Start at [`Controllers::start`], then read any controller: they are built alike.
+
+use kube::Client;
 use muster_objects::status::FieldError;
 use serde_json::Value;
-/// Which controllers run.
-#[derive(Debug, Default, Clone)]
-pub struct Which;
-/// Controllers.
+
+use crate::clock::Clock;
+use inventory::Inventory;
+use queue::Tasks;
+use rest::Rest;
+
+mod cache;
+mod disruption;
+mod gc;
+mod inventory;
+mod job;
+mod json;
+mod kind;
+mod namespace;
+mod nodes;
+mod pods;
+mod queue;
+mod rest;
+mod scheduler;
+mod selection;
+mod service;
+
+pub mod jobset;
+
+#[cfg(test)]
+mod tests;
+
+/// The running controllers.
 #[derive(Debug)]
-pub struct Controllers;
-impl Controllers {
-    /// Starts.
-    pub fn start(_: kube::Client, _: Clock, _: Which) -> Self { Self }
-    /// Stops.
-    pub async fn stop(self) {}
+pub struct Controllers {
+    tasks: Tasks,
 }
-/// CRDs.
-pub fn crds(_: &Which) -> Vec<Value> { Vec::new() }
-/// Defaults.
-pub fn default(_: &str, _: &str, _: &mut Value) {}
-/// Validates.
-pub fn validate_create(_: &str, _: &str, _: &Value) -> Vec<FieldError> { Vec::new() }
-/// Validates.
-pub fn validate_update(_: &str, _: &str, _: &Value, _: &Value) -> Vec<FieldError> { Vec::new() }
+
+/// Which controllers run; by default all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Which {
+    /// Garbage collector.
+    pub gc: bool,
+    /// Namespaces: the default ServiceAccount, the CA bundle, deletion.
+    pub namespace: bool,
+    /// Jobs.
+    pub job: bool,
+    /// JobSets.
+    pub jobset: bool,
+    /// EndpointSlices and Endpoints.
+    pub service: bool,
+    /// The default scheduler.
+    pub scheduler: bool,
+    /// Status of PodDisruptionBudgets.
+    pub disruption: bool,
+    /// Removal of pods whose node is gone.
+    pub pods: bool,
+    /// Taints of nodes that are not ready or cordoned.
+    pub nodes: bool,
+    /// The PEM of the CA that signed the server's certificate, for `kube-root-ca.crt`.
+    pub root_ca: String,
+}
+
+// === impl Which ===
+
+impl Default for Which {
+    fn default() -> Self {
+        Self {
+            gc: true,
+            namespace: true,
+            job: true,
+            jobset: true,
+            service: true,
+            scheduler: true,
+            disruption: true,
+            pods: true,
+            nodes: true,
+            root_ca: String::new(),
+        }
+    }
+}
+
+impl Which {
+    /// None of them, to switch on by name.
+    pub fn none() -> Self {
+        Self {
+            gc: false,
+            namespace: false,
+            job: false,
+            jobset: false,
+            service: false,
+            scheduler: false,
+            disruption: false,
+            pods: false,
+            nodes: false,
+            root_ca: String::new(),
+        }
+    }
+}
+
+// === impl Controllers ===
+
+impl Controllers {
+    /// Starts them; must be called within a tokio runtime.
+    pub fn start(client: Client, clock: Clock, which: Which) -> Self {
+        let tasks = Tasks::default();
+        let rest = Rest::new(client, clock, tasks.clone());
+        // Those that need whole objects first: a cache of whole objects serves the others too.
+        if which.job {
+            job::JobController::start(&rest);
+        }
+        if which.jobset {
+            jobset::JobSetController::start(&rest);
+        }
+        if which.service {
+            service::ServiceController::start(&rest);
+        }
+        if which.scheduler {
+            scheduler::Scheduler::start(&rest);
+        }
+        if which.disruption {
+            disruption::DisruptionController::start(&rest);
+        }
+        if which.pods {
+            pods::PodCollector::start(&rest);
+        }
+        if which.nodes {
+            nodes::NodeController::start(&rest);
+        }
+        if which.namespace {
+            // Whole, since the status is written back.
+            rest.cache(&kind::NAMESPACES);
+        }
+        if which.gc || which.namespace {
+            let inventory = Inventory::start(&rest);
+            if which.namespace {
+                namespace::NamespaceController::start(&rest, &inventory, which.root_ca);
+            }
+            if which.gc {
+                gc::Collector::start(&rest, &inventory);
+            }
+        }
+        Self { tasks }
+    }
+
+    /// Stops them and waits until they have ended.
+    pub async fn stop(self) {
+        self.tasks.end().await;
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        self.tasks.token().cancel();
+    }
+}
+
+/// The CustomResourceDefinitions that the chosen controllers need.
+pub fn crds(which: &Which) -> Vec<Value> {
+    let mut all = Vec::new();
+    if which.jobset {
+        // Our own file, read in a test.
+        all.extend(serde_saphyr::from_str::<Value>(jobset::DEFINITION).ok());
+    }
+    all
+}
+
+/// Defaults of the custom resources that a controller here admits; others are left alone.
+pub fn default(group: &str, kind: &str, object: &mut Value) {
+    if (group, kind) == ("jobset.x-k8s.io", "JobSet") {
+        jobset::default_jobset(object);
+    }
+}
+
+/// What is wrong with a new custom resource that a controller here admits.
+pub fn validate_create(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
+    match (group, kind) {
+        ("jobset.x-k8s.io", "JobSet") => jobset::validate_create(object),
+        _ => Vec::new(),
+    }
+}
+
+/// What is wrong with a change of a custom resource that a controller here admits.
+pub fn validate_update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<FieldError> {
+    match (group, kind) {
+        ("jobset.x-k8s.io", "JobSet") => jobset::validate_update(old, new),
+        _ => Vec::new(),
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use muster_objects::meta;
 use muster_objects::schema::crd as rules;
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -50,25 +50,14 @@ fn storage_version(crd: &Value) -> Option<String> {
 }
 
 /// What is wrong with a definition.
-pub fn validate(api: &Api, crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = rules::validate_crd(crd);
-    let Some(old) = old else { return errors };
-    let established = condition(&old["status"], "Established") == Some("True");
-    for path in ["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"] {
-        let (now, then) = (crd.pointer(path), old.pointer(path));
-        if established && now != then {
-            let field = path.trim_start_matches('/').replace('/', ".");
-            let value = now.cloned().unwrap_or_default();
-            errors.push(FieldError::with_value(
-                FieldErrorKind::Invalid,
-                field,
-                &value,
-                "field is immutable",
-            ));
+pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    match old {
+        None => rules::validate_crd(crd),
+        Some(old) => {
+            let established = condition(&old["status"], "Established") == Some("True");
+            rules::validate_crd_update(crd, old, established)
         }
     }
-    let _ = api;
-    errors
 }
 
 fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a str> {
@@ -114,11 +103,21 @@ fn establish(api: &Api, name: &str) {
     next["status"]["acceptedNames"] = next["spec"]["names"].clone();
     let now = api.clock.stamp();
     set_condition(&mut next, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
-    set_condition(&mut next, &now, "Established", "InitialNamesAccepted", "the initial names have been accepted");
+    set_condition(
+        &mut next,
+        &now,
+        "Established",
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
     if next != live.value {
         // A race means that the definition was written again: that write establishes it.
-        let _raced =
-            api.store.put(RESOURCE, (String::new(), name.to_owned()), Expect::Revision(live.revision), next);
+        let _raced = api.store.put(
+            RESOURCE,
+            (String::new(), name.to_owned()),
+            Expect::Revision(live.revision),
+            next,
+        );
     }
 }
 
@@ -171,7 +170,9 @@ pub fn terminating(api: &Arc<Api>, crd: &Value) {
             if instances.is_empty() {
                 break;
             }
-            let Some(kind) = api.kinds.now().all().find(|k| k.resource == resource).cloned() else { break };
+            let Some(kind) = api.kinds.now().all().find(|k| k.resource == resource).cloned() else {
+                break;
+            };
             for instance in instances {
                 let going = meta::is_terminating(&instance.value);
                 if !going || meta::finalizers(&instance.value).is_empty() {

@@ -49,7 +49,9 @@ pub fn document(
         ["openapi", "v3"] => openapi::index(kinds),
         ["openapi", "v3", "api", version] => openapi::document(kinds, "", version)?,
         ["openapi", "v3", "apis", group, version] => openapi::document(kinds, group, version)?,
-        [] => json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]}),
+        [] => {
+            json!({"paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]})
+        }
         _ => return Ok(page_not_found()),
     };
     Ok(send(200, value.to_string().into()))
@@ -78,7 +80,8 @@ fn version() -> Value {
 }
 
 fn group(name: &str, versions: &[String]) -> Value {
-    let entry = |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let entry =
+        |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
     json!({
         "name": name,
         "versions": versions.iter().map(entry).collect::<Vec<_>>(),
@@ -153,7 +156,8 @@ struct Subresource {
 fn subresources(kind: &Kind) -> Vec<Subresource> {
     const READ_WRITE: &[&str] = &["get", "patch", "update"];
     let own = |name, verbs| Subresource { name, kind: kind.kind.clone(), verbs, of: None };
-    let foreign = |name, as_: &str, verbs, of| Subresource { name, kind: as_.to_owned(), verbs, of };
+    let foreign =
+        |name, as_: &str, verbs, of| Subresource { name, kind: as_.to_owned(), verbs, of };
     let mut out = Vec::new();
     if kind.is("", "Pod") {
         out.push(foreign("binding", "Binding", &["create"], None));

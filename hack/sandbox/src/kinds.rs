@@ -204,6 +204,11 @@ impl Registry {
         self.groups.iter().filter(|(group, _)| !group.is_empty())
     }
 
+    /// Whether any version of the group is served.
+    pub fn serves_group(&self, group: &str) -> bool {
+        self.groups.contains_key(group)
+    }
+
     /// All kinds of one group and version, by plural.
     pub fn of(&self, group: &str, version: &str) -> Vec<Arc<Kind>> {
         let mut kinds: Vec<_> = self

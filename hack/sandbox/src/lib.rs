@@ -27,6 +27,7 @@ pub mod control;
 mod crd;
 mod discovery;
 pub mod faults;
+pub mod hardware;
 pub mod kinds;
 pub mod kubelet;
 mod listen;

@@ -84,7 +84,8 @@ impl Path {
         let version = parts.next()?;
         let rest: Vec<String> = parts.collect();
         let out = Self { group, version, ..Self::default() };
-        let core_namespace = out.group.is_empty() && rest.first().is_some_and(|p| p == "namespaces");
+        let core_namespace =
+            out.group.is_empty() && rest.first().is_some_and(|p| p == "namespaces");
         match &rest[..] {
             // A namespace itself, or one of its own subresources.
             [_] | [_, _] if core_namespace => Some(out.object(None, &rest)),
@@ -144,11 +145,16 @@ impl Query {
             }
         }
         if !matches!(out.field_validation.as_str(), "" | "Ignore" | "Warn" | "Strict") {
-            return Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[unsupported(
-                "fieldValidation",
-                &out.field_validation,
-                &["", "Ignore", "Strict", "Warn"],
-            )]));
+            return Err(Status::invalid(
+                "meta.k8s.io",
+                "CreateOptions",
+                "",
+                &[unsupported(
+                    "fieldValidation",
+                    &out.field_validation,
+                    &["", "Ignore", "Strict", "Warn"],
+                )],
+            ));
         }
         Ok(out)
     }

@@ -148,7 +148,8 @@ impl Builder {
         let mut crds = self.crds;
         if let Some(which) = self.controllers {
             crds.extend(control::crds(&which));
-            sandbox.controllers = Some(Controllers::start(sandbox.client(), self.clock.clone(), which));
+            sandbox.controllers =
+                Some(Controllers::start(sandbox.client(), self.clock.clone(), which));
         }
         for crd in crds {
             sandbox.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await?;
@@ -290,7 +291,9 @@ impl Sandbox {
             });
             put("namespaces", "", namespace);
         }
-        for (name, value) in [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)] {
+        for (name, value) in
+            [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
+        {
             let class = json!({
                 "metadata": {"name": name, "generation": 1},
                 "value": value,

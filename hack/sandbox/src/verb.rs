@@ -3,6 +3,7 @@
 pub mod body;
 pub mod create;
 pub mod delete;
+mod duplicates;
 pub mod read;
 pub mod update;
 pub mod watch;

@@ -318,12 +318,16 @@ impl Status {
     /// 422: the object is well formed but not valid; one cause per field error.
     /// `kind` is the CamelCase kind.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let listed = match errors {
-            [one] => one.to_string(),
-            many => {
-                let all: Vec<String> = many.iter().map(ToString::to_string).collect();
-                format!("[{}]", all.join(", "))
+        // Causes are kept as they are; the message says the same thing only once.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
             }
+        }
+        let listed = match &texts[..] {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let causes = errors

@@ -9,7 +9,9 @@ use crate::kinds::{Kind, Registry};
 /// The list of documents, one per group and version.
 pub fn index(kinds: &Registry) -> Value {
     let mut paths = json!({});
-    let mut add = |path: String| paths[&path] = json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash=0")});
+    let mut add = |path: String| {
+        paths[&path] = json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash=0")})
+    };
     add("api/v1".to_owned());
     for (group, versions) in kinds.groups() {
         versions.iter().for_each(|version| add(format!("apis/{group}/{version}")));

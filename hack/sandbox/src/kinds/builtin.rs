@@ -13,6 +13,7 @@ const ALL: u8 = 8;
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, u8);
 
 /// Group, version, kind, plural, short names, flags.
+#[rustfmt::skip]
 const ROWS: &[Row] = &[
     ("", "v1", "ConfigMap", "configmaps", "cm", 0),
     ("", "v1", "Endpoints", "endpoints", "ep", 0),

@@ -16,7 +16,8 @@ pub fn from_crd(crd: &Value) -> Result<Vec<Kind>, Vec<FieldError>> {
 fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
     let spec = &crd["spec"];
     let names = &spec["names"];
-    let (group, plural, kind) = (text(&spec["group"]), text(&names["plural"]), text(&names["kind"]));
+    let (group, plural, kind) =
+        (text(&spec["group"]), text(&names["plural"]), text(&names["kind"]));
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&open);
     let columns = list(&version["additionalPrinterColumns"]).iter().map(column).collect();
@@ -36,7 +37,12 @@ fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
         scale: version.pointer("/subresources/scale").map(scale),
         review: false,
         shape: Shape::from_openapi(schema),
-        custom: Some(Custom { schema: Schema::compile(schema)?, openapi: schema.clone(), columns, selectable }),
+        custom: Some(Custom {
+            schema: Schema::compile(schema)?,
+            openapi: schema.clone(),
+            columns,
+            selectable,
+        }),
         group,
         kind,
         plural,
@@ -98,6 +104,9 @@ mod tests {
     fn versions_are_preferred_as_kubernetes_prefers_them() {
         let mut versions = ["foo10", "v1", "v1alpha1", "v11", "v1beta2", "v2", "v1beta10", "foo1"];
         versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
-        assert_eq!(versions, ["v11", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "foo1", "foo10"]);
+        assert_eq!(
+            versions,
+            ["v11", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "foo1", "foo10"]
+        );
     }
 }

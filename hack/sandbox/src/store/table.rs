@@ -118,8 +118,7 @@ impl Table {
         let Some(watcher) = self.watchers.get(&id) else { return };
         if watcher.sender.is_closed() {
             slow.push(id);
-        } else if watcher.filter.touches(change)
-            && watcher.sender.try_send(change.clone()).is_err()
+        } else if watcher.filter.touches(change) && watcher.sender.try_send(change.clone()).is_err()
         {
             watcher.lagged.store(true, Ordering::Relaxed);
             slow.push(id);

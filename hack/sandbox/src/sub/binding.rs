@@ -74,7 +74,10 @@ fn refuse(name: &str, binding: &Value, pod: &Value) -> Result<(), Status> {
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or("");
     let gated = pod["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
     let why = if !uid.is_empty() && uid != meta::uid(pod) {
-        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", meta::uid(pod))
+        format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            meta::uid(pod)
+        )
     } else if meta::is_terminating(pod) {
         format!("pod {name} is being deleted, cannot be assigned to a host")
     } else if !bound.is_empty() {

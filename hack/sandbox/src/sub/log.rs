@@ -16,12 +16,14 @@ pub fn read(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let container = container(&pod.value, call)?;
     let node = pod.value["spec"]["nodeName"].as_str().unwrap_or("");
     if node.is_empty() {
-        return Err(Status::bad_request(format!("pod {} does not have a host assigned", call.name())));
+        return Err(Status::bad_request(format!(
+            "pod {} does not have a host assigned",
+            call.name()
+        )));
     }
     let logs = api.logs.read().clone();
-    let mut lines = logs
-        .map(|logs| logs.get(call.namespace(), call.name(), &container))
-        .unwrap_or_default();
+    let mut lines =
+        logs.map(|logs| logs.get(call.namespace(), call.name(), &container)).unwrap_or_default();
     if let Some(tail) = call.query.tail_lines {
         lines.drain(..lines.len().saturating_sub(tail));
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Method, Response};
+use muster_objects::meta;
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
-use muster_objects::meta;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Call};
@@ -26,7 +26,9 @@ pub async fn write(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
     let current = scale_of(&call.kind, &live.value);
     let wanted = match (&call.method, call.content_type()) {
         (&Method::PUT, _) => body::parse(call)?,
-        (_, "application/json-patch+json") => patch::json_patch(&current, &body::json(&call.body)?)?,
+        (_, "application/json-patch+json") => {
+            patch::json_patch(&current, &body::json(&call.body)?)?
+        }
         (_, "application/merge-patch+json" | "application/strategic-merge-patch+json") => {
             patch::merge_patch(&current, &body::json(&call.body)?)
         }

@@ -115,7 +115,9 @@ pub fn of(kind: &Kind) -> Vec<Column> {
             }
             column
         })),
-        None => out.extend(headings(kind).iter().map(|(name, type_, priority)| column(name, type_, *priority))),
+        None => out.extend(
+            headings(kind).iter().map(|(name, type_, priority)| column(name, type_, *priority)),
+        ),
     }
     out
 }
@@ -198,7 +200,8 @@ fn pod(object: &Value, born: &str) -> Vec<Value> {
     let statuses = list(&status["containerStatuses"]);
     let ready = statuses.iter().filter(|c| c["ready"] == json!(true)).count();
     let restarts: i64 = statuses.iter().filter_map(|c| c["restartCount"].as_i64()).sum();
-    let or_none = |value: &Value| value.as_str().filter(|t| !t.is_empty()).unwrap_or("<none>").to_owned();
+    let or_none =
+        |value: &Value| value.as_str().filter(|t| !t.is_empty()).unwrap_or("<none>").to_owned();
     vec![
         json!(format!("{ready}/{containers}")),
         json!(pod_status(object)),
@@ -221,7 +224,8 @@ fn pod_status(object: &Value) -> String {
     if let Some((at, current)) = inits.iter().enumerate().find(|(_, c)| !done(c))
         && current["started"] != json!(true)
     {
-        let reason = current["state"]["waiting"]["reason"].as_str().filter(|r| *r != "PodInitializing");
+        let reason =
+            current["state"]["waiting"]["reason"].as_str().filter(|r| *r != "PodInitializing");
         let failed = current["state"]["terminated"]["reason"].as_str();
         let total = list(&object["spec"]["initContainers"]).len();
         word = match reason.or(failed) {
@@ -231,7 +235,8 @@ fn pod_status(object: &Value) -> String {
     } else {
         for container in list(&status["containerStatuses"]).iter().rev() {
             let state = &container["state"];
-            let reason = state["waiting"]["reason"].as_str().or(state["terminated"]["reason"].as_str());
+            let reason =
+                state["waiting"]["reason"].as_str().or(state["terminated"]["reason"].as_str());
             if let Some(reason) = reason {
                 reason.clone_into(&mut word);
             }
@@ -263,7 +268,9 @@ fn node(object: &Value, born: &str) -> Vec<Value> {
         let found = all.iter().find(|a| a["type"] == json!(type_));
         found.and_then(|a| a["address"].as_str()).unwrap_or("<none>").to_owned()
     };
-    let info = |field: &str| object["status"]["nodeInfo"][field].as_str().unwrap_or("<unknown>").to_owned();
+    let info = |field: &str| {
+        object["status"]["nodeInfo"][field].as_str().unwrap_or("<unknown>").to_owned()
+    };
     vec![
         json!(status),
         json!(roles),

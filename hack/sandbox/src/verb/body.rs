@@ -38,7 +38,11 @@ fn beginning(body: &[u8]) -> String {
 /// Parses JSON with upstream's words for what is wrong.
 pub fn json(body: &[u8]) -> Result<Value, Status> {
     serde_json::from_slice(body).map_err(|error| {
-        let what = if body.is_empty() { "unexpected end of JSON input".to_owned() } else { go_words(body, &error) };
+        let what = if body.is_empty() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            go_words(body, &error)
+        };
         Status::bad_request(format!("couldn't get version/kind; json parse error: {what}"))
     })
 }
@@ -56,7 +60,11 @@ fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
-    let line_start = body.split(|b| *b == b'\n').take(error.line().saturating_sub(1)).map(|l| l.len() + 1).sum::<usize>();
+    let line_start = body
+        .split(|b| *b == b'\n')
+        .take(error.line().saturating_sub(1))
+        .map(|l| l.len() + 1)
+        .sum::<usize>();
     let at = body.get(line_start + error.column().saturating_sub(1)).copied();
     match at {
         Some(byte) if byte.is_ascii_graphic() => {
@@ -141,6 +149,13 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
             Ok((value, unknown))
         }
     }
+}
+
+/// The fields that stand twice in a JSON body, unless nobody wants to know.
+pub fn duplicates(call: &Call) -> Vec<String> {
+    let json = matches!(call.content_type(), "" | "application/json");
+    let asked = call.query.field_validation != "Ignore";
+    if json && asked { super::duplicates::find(&call.body) } else { Vec::new() }
 }
 
 /// What `fieldValidation` makes of unknown fields: nothing, warnings, or a refusal.

@@ -33,11 +33,12 @@ pub struct Fresh {
 pub async fn create(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let mut value = body::parse(call)?;
     body::take_type(&call.kind, &mut value)?;
-    let (object, unknown) = body::shape_up(&call.kind, value)?;
+    let (object, mut unknown) = body::shape_up(&call.kind, value)?;
+    unknown.splice(0..0, body::duplicates(call));
     let warnings = body::judge_unknown(&call.kind, &call.query.field_validation, unknown)?;
-    let (stored, warnings) =
-        insert(api, call, Fresh { object, warnings, managed: false }).await?;
-    let mut response = call.representation.object(201, &call.kind, &stored, &call.query.include_object);
+    let (stored, warnings) = insert(api, call, Fresh { object, warnings, managed: false }).await?;
+    let mut response =
+        call.representation.object(201, &call.kind, &stored, &call.query.include_object);
     represent::warn(&mut response, &warnings);
     Ok(response)
 }
@@ -50,7 +51,7 @@ pub async fn insert(
 ) -> Result<(Arc<Object>, Vec<String>), Status> {
     let Fresh { mut object, mut warnings, managed } = fresh;
     let kind = &*call.kind;
-    place(call, &mut object)?;
+    place(call, &mut object, managed)?;
     default_special(kind, &mut object);
     if kind.status {
         // What a client says of the status is nobody's: the server fills it in below.
@@ -65,7 +66,16 @@ pub async fn insert(
     let now = api.clock.stamp();
     system_fields(kind, &mut object, &now);
     if !managed {
-        managed::track_update(None, &mut object, &call.manager(), "", &kind.api_version(), &now, &kind.shape, &reset_of(kind, ""));
+        managed::track_update(
+            None,
+            &mut object,
+            &call.manager(),
+            "",
+            &kind.api_version(),
+            &now,
+            &kind.shape,
+            &reset_of(kind, ""),
+        );
     }
     let name = meta::name(&object).to_owned();
     let (changed, more) = write::mutate(api, call, Operation::Create, &name, object, None).await?;
@@ -88,7 +98,7 @@ pub async fn insert(
             crd::prepare_create(&mut object);
         }
     }
-    write::validate_create(api, kind, &object)?;
+    write::validate_create(kind, &object)?;
     let (reviewed, more) =
         write::review(api, call, Operation::Create, &name, Some(object), None).await?;
     object = reviewed;
@@ -118,7 +128,7 @@ pub async fn insert(
 }
 
 /// Checks name and namespace against the route and sets the namespace.
-fn place(call: &Call, object: &mut Value) -> Result<(), Status> {
+fn place(call: &Call, object: &mut Value, applied: bool) -> Result<(), Status> {
     let kind = &*call.kind;
     let given = meta::namespace(object).to_owned();
     if kind.namespaced {
@@ -131,11 +141,17 @@ fn place(call: &Call, object: &mut Value) -> Result<(), Status> {
     } else if !given.is_empty() {
         meta::edit(object).remove("namespace");
     }
-    if !meta::text(object, "resourceVersion").is_empty() {
-        return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+    if !meta::text(object, "resourceVersion").is_empty() && !applied {
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     if meta::name(object).is_empty() && meta::text(object, "generateName").is_empty() {
-        let error = FieldError::new(FieldErrorKind::Required, "metadata.name", "name or generateName is required");
+        let error = FieldError::new(
+            FieldErrorKind::Required,
+            "metadata.name",
+            "name or generateName is required",
+        );
         return Err(Status::invalid(&kind.group, &kind.kind, "", &[error]));
     }
     Ok(())
@@ -144,7 +160,13 @@ fn place(call: &Call, object: &mut Value) -> Result<(), Status> {
 /// Identity and time of birth, which no client decides.
 fn system_fields(kind: &Kind, object: &mut Value, now: &str) {
     let metadata = meta::edit(object);
-    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+    for field in [
+        "resourceVersion",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ] {
         metadata.remove(field);
     }
     metadata.insert("uid".into(), json!(uuid::Uuid::new_v4().to_string()));

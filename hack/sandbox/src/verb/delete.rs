@@ -70,7 +70,9 @@ pub async fn delete(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
             call.representation.value(200, &success(&call.kind, &object))
         }
         Outcome::Gone(object) => answer(call, 200, &object),
-        Outcome::Going(object) => answer(call, if options.old_cascade { 202 } else { 200 }, &object),
+        Outcome::Going(object) => {
+            answer(call, if options.old_cascade { 202 } else { 200 }, &object)
+        }
         Outcome::Raced => return Err(Status::stale(call.kind.name(), call.name())),
     };
     represent::warn(&mut response, &warnings);

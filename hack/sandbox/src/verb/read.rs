@@ -249,15 +249,15 @@ impl Continue {
     fn to_token(&self) -> String {
         let (namespace, name) = &self.after;
         let start = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
-        let token = json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{start}\u{0}")});
+        let token =
+            json!({"v": "meta.k8s.io/v1", "rv": self.revision, "start": format!("{start}\u{0}")});
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
     }
 
     fn from_token(token: &str) -> Result<Self, Status> {
-        let invalid =
-            |why: &str| {
-                Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
-            };
+        let invalid = |why: &str| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
             .decode(token.trim_end_matches('='))
             .map_err(|e| invalid(&e.to_string()))?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
+use muster_objects::managed::{self, Reset};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
-use muster_objects::managed::{self, Reset};
 use muster_objects::{meta, strategic};
 use serde_json::{Value, json};
 
@@ -103,9 +103,20 @@ fn accepted(kind: &Kind) -> &'static [&'static str] {
 }
 
 fn apply_options(call: &Call) -> Result<(), Status> {
+    if call.query.field_manager.len() > 128 {
+        let error = FieldError::new(
+            FieldErrorKind::TooLong,
+            "fieldManager",
+            "may not be more than 128 bytes",
+        );
+        return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
+    }
     if call.query.field_manager.is_empty() {
-        let error =
-            FieldError::new(FieldErrorKind::Required, "fieldManager", "is required for apply patch");
+        let error = FieldError::new(
+            FieldErrorKind::Required,
+            "fieldManager",
+            "is required for apply patch",
+        );
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
     }
     Ok(())
@@ -135,7 +146,11 @@ async fn absent(api: &Arc<Api>, call: &Call, change: &Change) -> Result<Option<U
             let (object, warnings) = apply_config(api, call, None, config)?;
             Fresh { object, warnings, managed: true }
         }
-        Change::Put(value) if main && builtin::create_on_update(&kind.group, &kind.kind) && kind.custom.is_none() => {
+        Change::Put(value)
+            if main
+                && builtin::create_on_update(&kind.group, &kind.kind)
+                && kind.custom.is_none() =>
+        {
             let (object, unknown) = body::shape_up(kind, value.clone())?;
             let warnings = body::judge_unknown(kind, &call.query.field_validation, unknown)?;
             Fresh { object, warnings, managed: false }
@@ -167,13 +182,13 @@ async fn once(
         let error = FieldError {
             kind: FieldErrorKind::Invalid,
             field: "metadata.resourceVersion".into(),
-            value: Some("0x0".into()),
+            value: Some("0".into()),
             detail: "must be specified for an update".into(),
         };
-        return Err(Status::invalid(&kind.group, &kind.kind, call.name(), &[error]));
+        return Err(Status::invalid(&kind.group, &kind.plural, call.name(), &[error]));
     }
     let uid = meta::uid(&new);
-    if !uid.is_empty() && uid != meta::uid(old) {
+    if matches!(change, Change::Put(_)) && !uid.is_empty() && uid != meta::uid(old) {
         return Err(Status::conflict(
             kind.name(),
             call.name(),
@@ -195,7 +210,7 @@ async fn once(
     if same(&new, old) {
         return Ok(Some(Updated { object: live, code: 200, warnings }));
     }
-    write::validate_update(api, kind, &call.path.subresource, &new, old)?;
+    write::validate_update(kind, &call.path.subresource, &new, old)?;
     let (reviewed, more) =
         write::review(api, call, Operation::Update, call.name(), Some(new), Some(old)).await?;
     new = reviewed;
@@ -236,7 +251,9 @@ fn compute(
     let kind = &*call.kind;
     let (given, mode) = match change {
         Change::Put(value) => (value.clone(), call.query.field_validation.as_str()),
-        Change::Patch(PatchKind::Apply, config) => return apply_config(api, call, Some(old), config),
+        Change::Patch(PatchKind::Apply, config) => {
+            return apply_config(api, call, Some(old), config);
+        }
         Change::Patch(how, patch) => {
             let live = represent::typed(kind, old);
             let mut patched = match how {
@@ -248,7 +265,10 @@ fn compute(
             (patched, call.query.field_validation.as_str())
         }
     };
-    let (mut new, unknown) = body::shape_up(kind, given)?;
+    let (mut new, mut unknown) = body::shape_up(kind, given)?;
+    if matches!(change, Change::Put(_)) {
+        unknown.splice(0..0, body::duplicates(call));
+    }
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     keep_system_fields(kind, &mut new, old);
     reset(kind, &call.path.subresource, &mut new, old);
@@ -404,8 +424,7 @@ fn differs_beyond_metadata(kind: &Kind, new: &Value, old: &Value) -> bool {
 fn storage_key(call: &Call) -> String {
     let kind = &*call.kind;
     let group = if kind.custom.is_some() { format!("{}/", kind.group) } else { String::new() };
-    let namespace =
-        if kind.namespaced { format!("{}/", call.namespace()) } else { String::new() };
+    let namespace = if kind.namespaced { format!("{}/", call.namespace()) } else { String::new() };
     format!("/registry/{group}{}/{namespace}{}", kind.plural, call.name())
 }
 
@@ -443,8 +462,7 @@ fn same(new: &Value, old: &Value) -> bool {
 
 /// A pod with grace left goes when the kubelet says so, not with its last finalizer.
 fn awaits_kubelet(kind: &Kind, object: &Value) -> bool {
-    kind.is("", "Pod")
-        && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
+    kind.is("", "Pod") && object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) > 0
 }
 
 fn namespace_held(kind: &Kind, object: &Value) -> bool {

@@ -263,7 +263,8 @@ impl Watch {
             Form::Whole => represent::typed(kind, &object.value),
             Form::Metadata => represent::metadata_only(&object.value),
             Form::Table => {
-                let metadata = json!({"resourceVersion": meta::text(&object.value, "resourceVersion")});
+                let metadata =
+                    json!({"resourceVersion": meta::text(&object.value, "resourceVersion")});
                 let mut table =
                     table::of(kind, &[&object.value], Some(&metadata), &self.include_object);
                 if std::mem::replace(&mut self.headed, true) {
@@ -276,7 +277,8 @@ impl Watch {
     }
 
     fn bookmark(&self, revision: u64, initial: bool) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -284,7 +286,9 @@ impl Watch {
             Form::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
             }
-            _ => json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata}),
+            _ => {
+                json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata})
+            }
         };
         encode("BOOKMARK", &object)
     }

@@ -87,12 +87,11 @@ pub async fn review(
 }
 
 /// Refuses an object that is not valid in itself.
-pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Status> {
+pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     let mut errors;
     match &kind.custom {
         Some(custom) => {
-            errors =
-                builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -100,7 +99,7 @@ pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Sta
         }
         None => {
             errors = builtin::validate_create(&kind.group, &kind.kind, object);
-            errors.extend(special_errors(api, kind, object, None));
+            errors.extend(special_errors(kind, object, None));
         }
     }
     invalid(kind, object, errors)
@@ -108,7 +107,6 @@ pub fn validate_create(api: &Api, kind: &Kind, object: &Value) -> Result<(), Sta
 
 /// Refuses a change that is not valid.
 pub fn validate_update(
-    api: &Api,
     kind: &Kind,
     subresource: &str,
     new: &Value,
@@ -134,21 +132,18 @@ pub fn validate_update(
             errors = builtin::validate_status(&kind.group, &kind.kind, new, old);
         }
         None => {
-            errors = builtin::validate_metadata_update(new, old);
-            errors.extend(builtin::validate_update(&kind.group, &kind.kind, new, old));
-            errors.extend(special_errors(api, kind, new, Some(old)));
+            errors = builtin::validate_update(&kind.group, &kind.kind, new, old);
+            errors.extend(special_errors(kind, new, Some(old)));
         }
     }
     invalid(kind, new, errors)
 }
 
 /// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
-fn special_errors(api: &Api, kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn special_errors(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
-        "apiextensions.k8s.io" => crd::validate(api, object, old),
-        "admissionregistration.k8s.io" => {
-            crate::admit::validate_configuration(object, &kind.kind)
-        }
+        "apiextensions.k8s.io" => crd::validate(object, old),
+        "admissionregistration.k8s.io" => crate::admit::validate_configuration(object, &kind.kind),
         _ => Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
 use super::super::field::{at, entries, list, number, text};
+use super::super::internal::pod_spec_difference;
 use super::super::metadata::{forbidden, immutable, invalid, required};
 use super::super::names;
 use super::validate::{tolerations, trimmed_image, validate_pod};
@@ -41,7 +42,7 @@ pub(in super::super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldEr
             "spec",
             format!(
                 "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n{}",
-                difference(before, &munged)
+                pod_spec_difference(before, &munged)
             ),
         ));
     }
@@ -158,24 +159,6 @@ fn node_affinity(fields: &mut serde_json::Map<String, Value>, before: &Value) {
     if affinity.is_empty() && before.get("affinity").is_none() {
         fields.remove("affinity");
     }
-}
-
-/// The fields that differ, before and after.
-fn difference(before: &Value, after: &Value) -> String {
-    let empty = serde_json::Map::new();
-    let (old, new) = (before.as_object().unwrap_or(&empty), after.as_object().unwrap_or(&empty));
-    let mut text = String::new();
-    let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
-    keys.sort();
-    keys.dedup();
-    for key in keys.into_iter().filter(|key| old.get(*key) != new.get(*key)) {
-        for (sign, value) in [('-', old.get(key)), ('+', new.get(key))] {
-            if let Some(value) = value {
-                text.push_str(&format!("{sign} \"{key}\": {value}\n"));
-            }
-        }
-    }
-    text
 }
 
 /// Checks of a changed status, without what holds for all metadata.

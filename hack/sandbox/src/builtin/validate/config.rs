@@ -4,6 +4,7 @@ use muster_objects::status::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::builtin::field::{at, entries, text, truth};
+use crate::builtin::internal::claim_spec_difference;
 use crate::builtin::metadata::{complain, forbidden, immutable, invalid, required};
 use crate::builtin::names;
 
@@ -125,7 +126,10 @@ pub(super) fn claim_update(new: &Value, old: &Value, errors: &mut Vec<FieldError
     if spec != before {
         errors.push(forbidden(
             "spec",
-            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n",
+            format!(
+                "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n{}",
+                claim_spec_difference(&before, &spec)
+            ),
         ));
     }
 }

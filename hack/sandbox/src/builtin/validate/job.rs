@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::selector;
 use super::workload::{EMPTY, mismatch, not_negative, template, template_labels};
 use crate::builtin::field::{at, copy, fields, number, text, truth};
+use crate::builtin::internal;
 use crate::builtin::metadata::{immutable, invalid, not_supported, required};
 use crate::builtin::names;
 use crate::builtin::pod::validate_template;
@@ -167,7 +168,11 @@ pub(super) fn unchanged(new: &Value, old: &Value, errors: &mut Vec<FieldError>) 
     if may_move {
         unpin(&mut before, template(new));
     }
-    immutable("spec.template", Some(template(new)), Some(&before), errors);
+    if *template(new) != before {
+        let mut error = invalid("spec.template", &Value::Null, "field is immutable");
+        error.value = Some(internal::template(template(new)));
+        errors.push(error);
+    }
     for key in
         ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {

@@ -1,0 +1,170 @@
+//! The garbage collector: objects whose owners are gone go too.
+//!
+//! ```text
+//! metadata watch of every resource -> graph of owners -> look at one object -> ask, delete, unlink
+//! ```
+//!
+//! An owner that the graph does not have is asked for before anything is deleted: watches of
+//! different kinds do not arrive in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_objects::meta;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::inventory::Inventory;
+use super::kind::Kind;
+use super::queue::Queue;
+use super::rest::{Rest, ignore_missing, status_code};
+use graph::{Graph, Node, Owner, Standing, Verdict};
+
+mod graph;
+
+/// Collects garbage.
+pub(crate) struct Collector {
+    rest: Rest,
+    inventory: Arc<Inventory>,
+    graph: Mutex<Graph>,
+    queue: Arc<Queue<String>>,
+}
+
+/// Why an object could not be dealt with yet.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error("{api_version} {kind} is not a resource of this server")]
+    UnknownKind { api_version: String, kind: String },
+}
+
+const WORKERS: usize = 8;
+/// When to look again at an object whose owner exists but is not in the graph yet.
+const CATCH_UP: Duration = Duration::from_millis(300);
+
+// === impl Collector ===
+
+impl Collector {
+    /// Registers with all caches and starts the workers.
+    pub fn start(rest: &Rest, inventory: &Arc<Inventory>) {
+        let collector = Arc::new(Self {
+            rest: rest.clone(),
+            inventory: inventory.clone(),
+            graph: Mutex::default(),
+            queue: Queue::new(rest.tasks().clone(), rest.clock().clone()),
+        });
+        let to = collector.clone();
+        inventory.on_resource(move |cache| {
+            let (to, kind) = (to.clone(), cache.kind().clone());
+            cache.on_change(move |before, after| to.changed(&kind, before, after));
+        });
+        let started = collector;
+        rest.tasks().spawn(async move {
+            started.inventory.ready().await;
+            let queue = started.queue.clone();
+            queue.serve(WORKERS, "gc", move |uid| {
+                let collector = started.clone();
+                async move { collector.look_at(&uid).await }
+            });
+        });
+    }
+
+    fn changed(&self, kind: &Kind, before: Option<&Arc<Value>>, after: Option<&Arc<Value>>) {
+        let look = self.graph.lock().change(kind, before, after);
+        for uid in look {
+            self.queue.add(uid);
+        }
+    }
+
+    async fn look_at(self: &Arc<Self>, uid: &str) -> Result<(), Error> {
+        let Some(node) = self.graph.lock().node(uid).cloned() else { return Ok(()) };
+        if graph::orphans_dependents(&node.object) {
+            return self.orphan(&node).await;
+        }
+        if graph::waits_for_dependents(&node.object) {
+            return self.delete_blockers(&node).await;
+        }
+        let mut owners = Vec::new();
+        for owner in graph::owners(&node.object) {
+            let standing = self.graph.lock().standing(&node.object, &owner);
+            let standing = match standing {
+                Standing::Unknown => self.ask(&node, &owner).await?,
+                known => known,
+            };
+            owners.push((owner, standing));
+        }
+        let verdict = self.graph.lock().verdict(&node.object, &owners);
+        match verdict {
+            Verdict::Keep => Ok(()),
+            Verdict::Delete(how) => {
+                Ok(self.rest.delete(&node.kind, &node.object, Some(how)).await?)
+            }
+            Verdict::Unlink(gone) => self.unlink(&node, &gone).await,
+        }
+    }
+
+    /// Asks the server for an owner that the graph does not have.
+    async fn ask(self: &Arc<Self>, node: &Node, owner: &Owner) -> Result<Standing, Error> {
+        let kind = self.inventory.by_reference(&owner.api_version, &owner.kind);
+        let Some(kind) = kind else {
+            return Err(Error::UnknownKind {
+                api_version: owner.api_version.clone(),
+                kind: owner.kind.clone(),
+            });
+        };
+        let namespace = meta::namespace(&node.object);
+        if kind.namespaced && namespace.is_empty() {
+            // A cluster object cannot be owned from within a namespace.
+            return Ok(Standing::Absent);
+        }
+        match self.rest.get(&kind, namespace, &owner.name).await {
+            Ok(live) if meta::uid(&live) == owner.uid => {
+                self.queue.add_soon(meta::uid(&node.object).to_owned(), CATCH_UP);
+                Ok(match graph::waits_for_dependents(&live) {
+                    true => Standing::Waiting,
+                    false => Standing::Solid,
+                })
+            }
+            Ok(_) => Ok(Standing::Absent),
+            Err(error) if status_code(&error) == 404 => Ok(Standing::Absent),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn unlink(&self, node: &Node, gone: &[String]) -> Result<(), Error> {
+        let left: Vec<&Value> = meta::owners(&node.object)
+            .iter()
+            .filter(|owner| !gone.iter().any(|uid| *uid == super::json::text(owner, "/uid")))
+            .collect();
+        let patch = json!({"metadata": {
+            "uid": meta::uid(&node.object),
+            "resourceVersion": meta::text(&node.object, "resourceVersion"),
+            "ownerReferences": left,
+        }});
+        let (namespace, name) = (meta::namespace(&node.object), meta::name(&node.object));
+        Ok(ignore_missing(self.rest.patch_merge(&node.kind, namespace, name, "", &patch).await)?)
+    }
+
+    async fn orphan(&self, owner: &Node) -> Result<(), Error> {
+        let uid = meta::uid(&owner.object).to_owned();
+        let dependents = self.graph.lock().dependents(&uid);
+        for dependent in dependents {
+            self.unlink(&dependent, std::slice::from_ref(&uid)).await?;
+        }
+        Ok(self.rest.drop_finalizer(&owner.kind, &owner.object, graph::ORPHAN).await?)
+    }
+
+    async fn delete_blockers(&self, owner: &Node) -> Result<(), Error> {
+        let blockers = self.graph.lock().blockers(meta::uid(&owner.object));
+        if blockers.is_empty() {
+            // All dependents that do not block go in the background, once the owner is gone.
+            let finalizer = graph::FOREGROUND;
+            return Ok(self.rest.drop_finalizer(&owner.kind, &owner.object, finalizer).await?);
+        }
+        for blocker in blockers {
+            self.queue.add(meta::uid(&blocker.object).to_owned());
+        }
+        Ok(())
+    }
+}

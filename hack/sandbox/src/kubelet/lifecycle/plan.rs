@@ -1,0 +1,150 @@
+//! What a pod's spec and annotations say about its life.
+
+use std::time::Duration;
+
+use muster_objects::meta;
+use serde_json::Value;
+
+use super::super::names;
+use super::{list, text};
+
+/// A pod's life as it is meant to go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodPlan {
+    /// Init containers first, in the order of the spec.
+    pub containers: Vec<ContainerPlan>,
+    /// `spec.restartPolicy`.
+    pub restart: RestartPolicy,
+    /// From the start of a container to its running.
+    pub start: Duration,
+    /// What a container needs to end.
+    pub stop: Duration,
+    /// `spec.terminationGracePeriodSeconds`.
+    pub grace: Duration,
+    /// `spec.activeDeadlineSeconds`.
+    pub active_deadline: Option<Duration>,
+    /// Whether running containers count as ready.
+    pub ready: bool,
+}
+
+/// One container as it is meant to go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContainerPlan {
+    /// Its name.
+    pub name: String,
+    /// Its place in the pod.
+    pub kind: Kind,
+    /// What it does.
+    pub work: Work,
+}
+
+/// The place of a container in its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Runs to its end before the next starts.
+    Init,
+    /// An init container with `restartPolicy: Always`: stays beside the others.
+    Sidecar,
+    /// One of `spec.containers`.
+    Main,
+}
+
+/// What a container does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Nothing but to run so long (or until stopped) and end with that code.
+    Simulated {
+        /// How long; `None`: until stopped.
+        run: Option<Duration>,
+        /// Its exit code.
+        code: i32,
+    },
+    /// A closure or a process, which says itself when it ends.
+    Outside,
+}
+
+/// `spec.restartPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartPolicy {
+    /// Whatever the exit code.
+    Always,
+    /// After a non-zero exit code.
+    OnFailure,
+    /// Not at all.
+    Never,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// Whether a container that ended with `code` starts again.
+    pub fn restarts(self, policy: RestartPolicy, code: i32) -> bool {
+        match (self, policy) {
+            (Self::Sidecar, _) => true,
+            (Self::Init, RestartPolicy::Never) | (Self::Main, RestartPolicy::Never) => false,
+            (Self::Init, _) | (Self::Main, RestartPolicy::OnFailure) => code != 0,
+            (Self::Main, RestartPolicy::Always) => true,
+        }
+    }
+}
+
+// === impl PodPlan ===
+
+impl PodPlan {
+    /// Reads the plan of a pod; `outside` tells which containers are closures or processes.
+    pub fn read(pod: &Value, outside: impl Fn(&str) -> bool) -> Self {
+        let spec = pod.get("spec").unwrap_or(&Value::Null);
+        let restart = match text(spec, "restartPolicy") {
+            "Never" => RestartPolicy::Never,
+            "OnFailure" => RestartPolicy::OnFailure,
+            _ => RestartPolicy::Always,
+        };
+        let code = meta::annotation(pod, names::EXIT_CODE).and_then(|c| c.trim().parse().ok());
+        let failing = meta::annotation(pod, names::FAIL_CONTAINER).filter(|name| !name.is_empty());
+        let of_job = meta::owners(pod).iter().any(|owner| text(owner, "kind") == "Job");
+        let run = seconds(pod, names::RUN_SECONDS).or_else(|| {
+            (of_job && restart != RestartPolicy::Always)
+                .then_some(Duration::from_secs(names::JOB_SECONDS))
+        });
+        let code_of = |name: &str, kind: Kind| match failing {
+            Some(failing) if failing == name => code.unwrap_or(1),
+            None if kind == Kind::Main => code.unwrap_or(0),
+            _ => 0,
+        };
+        let container = |container: &Value, kind: Kind| {
+            let name = text(container, "name").to_owned();
+            let run = match kind {
+                Kind::Init => Some(Duration::ZERO),
+                // One that is to fail does so after the pod's run time.
+                Kind::Sidecar => run.filter(|_| failing == Some(&name)),
+                Kind::Main => run.or((failing == Some(&name)).then_some(Duration::ZERO)),
+            };
+            let work = match outside(&name) {
+                true => Work::Outside,
+                false => Work::Simulated { run, code: code_of(&name, kind) },
+            };
+            ContainerPlan { name, kind, work }
+        };
+        let init = list(spec, "initContainers").iter().map(|c| {
+            let sidecar = text(c, "restartPolicy") == "Always";
+            container(c, if sidecar { Kind::Sidecar } else { Kind::Init })
+        });
+        let main = list(spec, "containers").iter().map(|c| container(c, Kind::Main));
+        let whole = |field: &str| spec.get(field).and_then(Value::as_u64).map(Duration::from_secs);
+        Self {
+            containers: init.chain(main).collect(),
+            restart,
+            start: seconds(pod, names::START_SECONDS).unwrap_or_default(),
+            stop: seconds(pod, names::STOP_SECONDS).unwrap_or_default(),
+            grace: whole("terminationGracePeriodSeconds").unwrap_or(Duration::from_secs(30)),
+            active_deadline: whole("activeDeadlineSeconds"),
+            ready: meta::annotation(pod, names::NOT_READY) != Some("true"),
+        }
+    }
+}
+
+/// An annotation in seconds, with fractions; what is no such number counts as absent.
+fn seconds(pod: &Value, name: &str) -> Option<Duration> {
+    let value: f64 = meta::annotation(pod, name)?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(value).ok()
+}
