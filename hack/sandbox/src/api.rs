@@ -156,7 +156,7 @@ impl Api {
         let mut query = Query::parse(head.uri.query().unwrap_or(""))?;
         query.watch |= Path::is_old_watch(&url);
         let kinds = self.kinds.now();
-        if !kinds.serves_group(&path.group) {
+        if !kinds.serves(&path.group, &path.version) {
             return Ok(represent::page_not_found());
         }
         let kind =

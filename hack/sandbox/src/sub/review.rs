@@ -36,7 +36,13 @@ pub fn answer(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
 }
 
 /// Upstream tracks who posted a review or a token request, although nothing is stored.
-pub fn record_manager(api: &Api, call: &Call, posted: &Value, api_version: &str, answer: &mut Value) {
+pub fn record_manager(
+    api: &Api,
+    call: &Call,
+    posted: &Value,
+    api_version: &str,
+    answer: &mut Value,
+) {
     let mut tracked = posted.clone();
     let now = api.clock.stamp();
     managed::track_update(

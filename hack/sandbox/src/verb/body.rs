@@ -1,7 +1,8 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
 use http::Method;
-use muster_objects::status::Status;
+use muster_objects::meta;
+use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::Value;
 
 use crate::api::Call;
@@ -105,10 +106,23 @@ pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
             kind.version, kind.kind,
         )))
     };
-    if custom && (api_version != expected || name != kind.kind) {
+    if custom && name != kind.kind {
+        let error = FieldError::with_value(
+            FieldErrorKind::Invalid,
+            "kind",
+            &Value::from(name.clone()),
+            format!("must be {}", kind.kind),
+        );
+        return Err(Status::invalid(&kind.group, &name, meta::name(value), &[error]));
+    }
+    if custom && api_version != expected {
+        // There is no schema for that version, so every field is unknown.
+        let fields = value.as_object().into_iter().flatten().map(|(field, _)| field);
+        let unknown = fields.filter(|field| *field != "metadata");
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
+        ))
+        .warning(unknown.map(|field| format!("unknown field {field:?}"))));
     }
     if !api_version.is_empty() && api_version != expected {
         return wrong(format!(
@@ -144,7 +158,8 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
         Some(custom) => {
             let mut value = value;
             let unknown = custom.schema.prune(&mut value);
-            let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+            let unknown =
+                unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }

@@ -66,8 +66,12 @@ fn change(call: &Call) -> Result<Change, Status> {
             PatchKind::Strategic
         }
         "application/apply-patch+yaml" => PatchKind::Apply,
-        "application/strategic-merge-patch+json" | "application/json" => {
-            return Err(Status::unsupported_media_type(accepted(&call.kind)));
+        "application/strategic-merge-patch+json" => {
+            return Err(Status::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ]));
         }
         _ => {
             let mut status =
@@ -99,22 +103,6 @@ fn change(call: &Call) -> Result<Change, Status> {
         )));
     }
     Ok(Change::Patch(kind, value))
-}
-
-fn accepted(kind: &Kind) -> &'static [&'static str] {
-    const BUILTIN: &[&str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-        "application/apply-patch+cbor",
-    ];
-    const CUSTOM: &[&str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/apply-patch+yaml",
-    ];
-    if kind.custom.is_some() { CUSTOM } else { BUILTIN }
 }
 
 fn apply_options(call: &Call) -> Result<(), Status> {
@@ -189,7 +177,10 @@ async fn once(
     live: Arc<Object>,
 ) -> Result<Option<Updated>, Status> {
     let kind = &*call.kind;
-    let old = &live.value;
+    // An object from before the present schema is read with the schema's defaults.
+    let viewed = (kind.custom.is_some() && !represent::is_verbatim(kind, &live))
+        .then(|| represent::viewed(kind, &live.value));
+    let old = viewed.as_ref().unwrap_or(&live.value);
     let (mut new, mut warnings) = compute(api, call, change, old)?;
     same_name(call, &new)?;
     let asked_revision = meta::text(&new, "resourceVersion").to_owned();
@@ -297,9 +288,22 @@ fn compute(
         &kind.shape,
         &reset_of(kind, &call.path.subresource),
     );
+    if kind.custom.is_some() && call.path.subresource == "scale" {
+        forget_scale_time(&mut new);
+    }
     // Upstream records who wrote what before it puts back what this endpoint may not write.
     reset(kind, &call.path.subresource, &mut new, old);
     Ok((new, warnings))
+}
+
+/// Upstream maps the managed fields of a custom resource through its Scale and loses the time.
+fn forget_scale_time(object: &mut Value) {
+    let entries = meta::edit(object).get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in
+        entries.into_iter().flatten().filter(|entry| entry["subresource"] == json!("scale"))
+    {
+        meta::as_map(entry).remove("time");
+    }
 }
 
 /// Server-side apply: merges the configuration into the live object.

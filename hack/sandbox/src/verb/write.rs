@@ -12,7 +12,7 @@ use crate::api::{Api, Call};
 use crate::builtin::{self, NameRule};
 use crate::kinds::Kind;
 use crate::represent;
-use crate::{control, crd};
+use crate::{control, crd, sub};
 
 /// Letters of generated names: no vowels, so that no words come out.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -56,10 +56,10 @@ fn attempt<'a>(
 
 /// The request's options, as webhooks see them.
 fn options(call: &Call, operation: Operation) -> Value {
-    let kind = match (operation, &call.method) {
-        (Operation::Create, _) => "CreateOptions",
-        (Operation::Delete, _) => "DeleteOptions",
-        (_, &http::Method::PATCH) => "PatchOptions",
+    // A patch is an update by the time webhooks hear of it.
+    let kind = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Delete => "DeleteOptions",
         _ => "UpdateOptions",
     };
     let query = &call.query;
@@ -72,9 +72,6 @@ fn options(call: &Call, operation: Operation) -> Value {
     }
     if !query.field_validation.is_empty() {
         out["fieldValidation"] = json!(query.field_validation);
-    }
-    if let (Some(force), "PatchOptions") = (query.force, kind) {
-        out["force"] = json!(force);
     }
     out
 }
@@ -117,6 +114,7 @@ pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     match &kind.custom {
         Some(custom) => {
             errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors.extend(scale_errors(kind, object));
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -143,6 +141,7 @@ pub fn validate_update(
             errors = builtin::validate_metadata_update(new, old);
             // Upstream checks metadata twice on update, and says so twice.
             errors.extend(builtin::validate_metadata_update(new, old));
+            errors.extend(scale_errors(kind, new));
             let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
             errors.extend(if subresource == "status" {
                 custom.schema.validate_status(&new, Some(&old))
@@ -162,6 +161,10 @@ pub fn validate_update(
         }
     }
     invalid(kind, new, errors)
+}
+
+fn scale_errors(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    kind.scale.as_ref().map(|scale| sub::scale::errors(scale, object)).unwrap_or_default()
 }
 
 /// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
