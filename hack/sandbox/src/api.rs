@@ -1,7 +1,7 @@
 //! The API server: a request goes in, an answer comes out.
 //!
 //! ```text
-//! request ─▶ faults ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ verb ─▶ store
+//! request ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ faults ─▶ verb ─▶ store
 //! ```
 //!
 //! [`Api::serve`] is the whole server; HTTP (`listen.rs`) and in-process clients (`service.rs`) both call it.

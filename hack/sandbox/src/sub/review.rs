@@ -31,7 +31,7 @@ pub fn answer(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
         "SelfSubjectRulesReview" => auth::self_subject_rules_review(&review, user, store)?,
         _ => return Err(Status::no_route()),
     };
-    record_manager(api, call, &posted, &call.kind.api_version(), &mut answer);
+    record_manager(api, call, &posted, (&call.kind.group, &call.kind.kind), &mut answer);
     Ok(call.representation.value(201, &answer))
 }
 
@@ -40,7 +40,7 @@ pub fn record_manager(
     api: &Api,
     call: &Call,
     posted: &Value,
-    api_version: &str,
+    (group, kind): (&str, &str),
     answer: &mut Value,
 ) {
     let mut tracked = posted.clone();
@@ -50,9 +50,9 @@ pub fn record_manager(
         &mut tracked,
         &call.manager(),
         &call.path.subresource,
-        api_version,
+        &format!("{group}/v1"),
         &now,
-        &Shape::any(),
+        &Shape::builtin(group, kind),
         &Reset::nothing(),
     );
     if let Some(fields) = tracked["metadata"].get("managedFields") {

@@ -34,6 +34,23 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
     }
 }
 
+/// Parses the body as an object of the call's kind and takes its type off.
+pub fn object(call: &Call) -> Result<Value, Status> {
+    let mut value = parse(call)?;
+    take_type(&call.kind, &mut value).map_err(|mut status| {
+        if status.message.starts_with("Object '") {
+            status.message = format!(
+                "the object provided is unrecognized (must be of type {}): {} ({})",
+                call.kind.kind,
+                status.message,
+                beginning(&call.body)
+            );
+        }
+        status
+    })?;
+    Ok(value)
+}
+
 /// The first bytes of a body, as upstream quotes them.
 fn beginning(body: &[u8]) -> String {
     match body.len() {

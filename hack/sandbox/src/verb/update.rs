@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
-use muster_objects::managed::{self, Reset};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use muster_objects::{meta, strategic};
@@ -55,9 +54,7 @@ pub async fn update(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
 /// Reads the asked change.
 fn change(call: &Call) -> Result<Change, Status> {
     if call.method == Method::PUT {
-        let mut value = body::parse(call)?;
-        body::take_type(&call.kind, &mut value)?;
-        return Ok(Change::Put(value));
+        return Ok(Change::Put(body::object(call)?));
     }
     let kind = match call.content_type() {
         "application/json-patch+json" => PatchKind::Json,
@@ -277,17 +274,7 @@ fn compute(
     }
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     keep_system_fields(kind, &mut new, old);
-    let (manager, now) = (call.manager(), api.clock.stamp());
-    managed::track_update(
-        Some(old),
-        &mut new,
-        &manager,
-        &call.path.subresource,
-        &kind.api_version(),
-        &now,
-        &kind.shape,
-        &reset_of(kind, &call.path.subresource),
-    );
+    write::track(api, call, Some(old), &mut new);
     if kind.custom.is_some() && call.path.subresource == "scale" {
         forget_scale_time(&mut new);
     }
@@ -338,7 +325,7 @@ fn apply_config(
         kind: &kind.kind,
         now: &now,
         shape: &kind.shape,
-        reset: &reset_of(kind, &call.path.subresource),
+        reset: &write::reset_of(kind, &call.path.subresource),
     })?;
     let mut merged = merged;
     body::take_type(kind, &mut merged)?;
@@ -348,11 +335,6 @@ fn apply_config(
         reset(kind, subresource, &mut new, old);
     }
     Ok((new, warnings))
-}
-
-/// What this endpoint can never own.
-pub fn reset_of(kind: &Kind, subresource: &str) -> Reset {
-    Reset::of(&kind.group, &kind.kind, subresource, kind.status)
 }
 
 /// Restores what this endpoint may not write.
@@ -421,7 +403,7 @@ fn settle(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
             meta::edit(new).insert("generation".into(), json!(generation));
         }
-    } else if subresource.is_empty() {
+    } else if matches!(subresource, "" | "scale") {
         builtin::prepare_update(&kind.group, &kind.kind, new, old);
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             crd::prepare_update(new, old);

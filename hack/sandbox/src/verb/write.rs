@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use muster_objects::managed::{self, Reset};
 use muster_objects::meta;
 use muster_objects::status::{FieldError, Status};
 use rand::Rng;
@@ -27,6 +28,31 @@ pub fn random_letters(n: usize) -> String {
 pub fn generated_name(base: &str) -> String {
     let base: String = base.chars().take(58).collect();
     format!("{base}{}", random_letters(5))
+}
+
+/// What this endpoint can never own.
+pub fn reset_of(kind: &Kind, subresource: &str) -> Reset {
+    Reset::of(&kind.group, &kind.kind, subresource, kind.status)
+}
+
+/// Records who wrote what. The newer view of events is tracked in its own terms.
+pub fn track(api: &Api, call: &Call, old: Option<&Value>, new: &mut Value) {
+    let kind = &*call.kind;
+    let (manager, now) = (call.manager(), api.clock.stamp());
+    let subresource = call.path.subresource.as_str();
+    let reset = reset_of(kind, subresource);
+    let version = kind.api_version();
+    let track = |old: Option<&Value>, new: &mut Value| {
+        managed::track_update(old, new, &manager, subresource, &version, &now, &kind.shape, &reset);
+    };
+    if !kind.is_new_event() {
+        return track(old, new);
+    }
+    let (old, mut viewed) = (old.map(builtin::event_to_v1), builtin::event_to_v1(new));
+    track(old.as_ref(), &mut viewed);
+    if let Some(fields) = viewed["metadata"].get("managedFields") {
+        meta::edit(new).insert("managedFields".into(), fields.clone());
+    }
 }
 
 /// What admission is asked.
