@@ -258,7 +258,7 @@ fn compute(
             let live = represent::typed(kind, old);
             let mut patched = match how {
                 PatchKind::Json => patch::json_patch(&live, patch)?,
-                PatchKind::Merge => patch::merge_patch(&live, patch),
+                PatchKind::Merge => patch::merge_patch(live, patch),
                 _ => strategic::strategic(&live, patch, &kind.shape)?,
             };
             body::take_type(kind, &mut patched)?;
