@@ -355,6 +355,7 @@ fn reset(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
         }
     } else if kind.status {
         match old.get("status") {
+            Some(status) if new.get("status") == Some(status) => None,
             Some(status) => meta::as_map(new).insert("status".into(), status.clone()),
             None => meta::as_map(new).remove("status"),
         };
