@@ -30,10 +30,10 @@ pub async fn write(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
             patch::json_patch(&current, &body::json(&call.body)?)?
         }
         (_, "application/merge-patch+json" | "application/strategic-merge-patch+json") => {
-            patch::merge_patch(&current, &body::json(&call.body)?)
+            patch::merge_patch(current, &body::json(&call.body)?)
         }
         (_, "application/apply-patch+yaml") => {
-            patch::merge_patch(&current, &body::yaml(&call.body)?)
+            patch::merge_patch(current, &body::yaml(&call.body)?)
         }
         _ => {
             return Err(Status::unsupported_media_type(&[

@@ -106,13 +106,16 @@ pub async fn insert(
     loop {
         let name = meta::name(&object).to_owned();
         let key = write::key(kind, call, &name);
-        match api.store.put(&kind.resource, key, Expect::Absent, object.clone()) {
+        // Only a generated name is tried again.
+        let again = if tries > 0 { object.clone() } else { Value::Null };
+        match api.store.put(&kind.resource, key, Expect::Absent, object) {
             Ok(stored) => {
                 write::written(api, kind, &stored.value);
                 return Ok((stored, warnings));
             }
             Err(_) if tries > 0 => {
                 tries -= 1;
+                object = again;
                 let next = write::generated_name(&generate);
                 meta::edit(&mut object).insert("name".into(), json!(next));
             }

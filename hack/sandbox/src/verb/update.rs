@@ -261,7 +261,7 @@ fn compute(
             let live = represent::typed(kind, old);
             let mut patched = match how {
                 PatchKind::Json => patch::json_patch(&live, patch)?,
-                PatchKind::Merge => patch::merge_patch(&live, patch),
+                PatchKind::Merge => patch::merge_patch(live, patch),
                 _ => strategic::strategic(&live, patch, &kind.shape)?,
             };
             body::take_type(kind, &mut patched)?;
@@ -360,6 +360,7 @@ fn reset(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
         }
     } else if kind.status {
         match old.get("status") {
+            Some(status) if new.get("status") == Some(status) => None,
             Some(status) => meta::as_map(new).insert("status".into(), status.clone()),
             None => meta::as_map(new).remove("status"),
         };
