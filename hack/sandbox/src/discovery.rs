@@ -141,6 +141,8 @@ fn rows(kind: &Kind) -> Vec<Value> {
 fn verbs(kind: &Kind) -> &'static [&'static str] {
     if kind.review {
         &["create"]
+    } else if kind.custom.is_some() {
+        &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
     } else {
         &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
     }

@@ -70,6 +70,10 @@ pub struct Custom {
     pub columns: Vec<Column>,
     /// Fields that field selectors may name, besides name and namespace.
     pub selectable: Vec<String>,
+    /// The store's revision when this schema came: older objects lack its defaults.
+    pub since: u64,
+    /// What clients of this version are warned of.
+    pub deprecation: Option<String>,
 }
 
 /// One printer column.

@@ -64,7 +64,7 @@ async fn accept(socket: TcpListener, api: Arc<Api>, stop: CancellationToken) {
             },
         };
         let _best_effort = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(InProcess(api.clone()));
+        let service = TowerToHyperService::new(InProcess::new(api.clone()));
         connections.spawn(async move {
             let mut server = auto::Builder::new(TokioExecutor::new());
             server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);

@@ -148,15 +148,17 @@ impl Builder {
         let mut crds = self.crds;
         if let Some(which) = self.controllers {
             crds.extend(control::crds(&which));
+            let client = sandbox.client_named("kube-controller-manager");
             sandbox.controllers =
-                Some(Controllers::start(sandbox.client(), self.clock.clone(), which));
+                Some(Controllers::start(client, self.clock.clone(), which));
         }
         for crd in crds {
             sandbox.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await?;
         }
         if !self.nodes.is_empty() {
             let kubelets =
-                Kubelets::start(sandbox.client(), self.clock, self.nodes, self.kubelet).await?;
+                Kubelets::start(sandbox.client_named("kubelet"), self.clock, self.nodes, self.kubelet)
+                    .await?;
             *sandbox.api.logs.write() = Some(kubelets.logs());
             sandbox.kubelets = Some(kubelets);
         }
@@ -179,7 +181,13 @@ impl Sandbox {
 
     /// A client without a socket, as the administrator.
     pub fn client(&self) -> kube::Client {
-        kube::Client::new(InProcess(self.api.clone()), "default")
+        self.client_named("muster-sandbox")
+    }
+
+    /// The same under a name of its own, which shows in managed fields.
+    pub fn client_named(&self, agent: &str) -> kube::Client {
+        let service = InProcess::new(self.api.clone()).with_identity(ADMIN_TOKEN, agent);
+        kube::Client::new(service, "default")
     }
 
     /// A client over HTTP, as the administrator.

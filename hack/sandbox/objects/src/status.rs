@@ -2,6 +2,8 @@
 //!
 //! One constructor per reason, so that code, reason and wording stay together.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,7 +14,7 @@ pub struct Status {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, e.g. `NotFound`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What a person reads.
     pub message: String,
     /// The object and the causes, where there are any.
@@ -198,12 +200,16 @@ impl Resource<'_> {
 
 impl Status {
     /// A refusal without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+    pub fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: None }
     }
 
     fn with(code: u16, reason: &'static str, message: String, details: Details) -> Self {
-        Self { code, reason, message, details: Some(Box::new(details)) }
+        Self { code, reason: reason.into(), message, details: Some(Box::new(details)) }
     }
 
     /// 400: the request cannot be understood.

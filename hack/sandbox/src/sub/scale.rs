@@ -44,7 +44,7 @@ pub async fn write(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
         }
     };
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
-    if replicas < 0 {
+    if replicas < 0 && call.kind.custom.is_none() {
         let error = FieldError::with_value(
             FieldErrorKind::Invalid,
             "spec.replicas",
@@ -109,7 +109,7 @@ fn pairs(labels: &Value) -> String {
 }
 
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    object.pointer(&path.replace('.', "/"))
+    object.pointer(&format!("/{}", path.trim_start_matches('.').replace('.', "/")))
 }
 
 fn nested(path: &str, value: Value) -> Value {

@@ -1,5 +1,6 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
+use http::Method;
 use muster_objects::status::Status;
 use serde_json::Value;
 
@@ -10,8 +11,12 @@ use crate::kinds::Kind;
 const OBJECT_TYPES: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Parses the body as JSON or YAML, whatever it holds.
+/// Parses the body as JSON, YAML or protobuf, whatever it holds.
 pub fn parse(call: &Call) -> Result<Value, Status> {
+    // Custom resources have no protobuf; their delete options and scales do.
+    let custom = call.kind.custom.is_some()
+        && call.method != Method::DELETE
+        && call.path.subresource != "scale";
     match call.content_type() {
         "" | "application/json" => json(&call.body).map_err(|status| {
             Status::bad_request(format!(
@@ -22,6 +27,8 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
             ))
         }),
         "application/yaml" => yaml(&call.body),
+        "application/vnd.kubernetes.protobuf" if !custom => builtin::from_protobuf(&call.body),
+        _ if custom => Err(Status::unsupported_media_type(&OBJECT_TYPES[..2])),
         _ => Err(Status::unsupported_media_type(OBJECT_TYPES)),
     }
 }
@@ -56,7 +63,7 @@ pub fn yaml(body: &[u8]) -> Result<Value, Status> {
 }
 
 /// Go's words for the most frequent syntax error; ours for the rest.
-fn go_words(body: &[u8], error: &serde_json::Error) -> String {
+pub fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
@@ -137,6 +144,7 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
         Some(custom) => {
             let mut value = value;
             let unknown = custom.schema.prune(&mut value);
+            let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }
@@ -148,6 +156,18 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
             }
             Ok((value, unknown))
         }
+    }
+}
+
+/// Go's name for the type of a JSON value.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::Object(_) => "object",
+        Value::Null => "null",
     }
 }
 
@@ -164,13 +184,10 @@ pub fn judge_unknown(kind: &Kind, mode: &str, unknown: Vec<String>) -> Result<Ve
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
             let listed = format!("strict decoding error: {}", unknown.join(", "));
-            Err(Status::bad_request(match kind.custom {
-                Some(_) => listed,
-                None => format!(
-                    "{0} in version {1:?} cannot be handled as a {0}: {listed}",
-                    kind.kind, kind.version
-                ),
-            }))
+            Err(Status::bad_request(format!(
+                "{0} in version {1:?} cannot be handled as a {0}: {listed}",
+                kind.kind, kind.version
+            )))
         }
         _ => Ok(unknown),
     }

@@ -66,7 +66,15 @@ fn change(call: &Call) -> Result<Change, Status> {
             PatchKind::Strategic
         }
         "application/apply-patch+yaml" => PatchKind::Apply,
-        _ => return Err(Status::unsupported_media_type(accepted(&call.kind))),
+        "application/strategic-merge-patch+json" | "application/json" => {
+            return Err(Status::unsupported_media_type(accepted(&call.kind)));
+        }
+        _ => {
+            let mut status =
+                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            status.details = Some(Box::default());
+            return Err(status);
+        }
     };
     if kind == PatchKind::Apply {
         apply_options(call)?;
@@ -80,8 +88,16 @@ fn change(call: &Call) -> Result<Change, Status> {
         );
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
     }
-    let value = serde_json::from_slice(&call.body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let value: Value = serde_json::from_slice(&call.body).map_err(|error| {
+        let words = body::go_words(&call.body, &error);
+        Status::bad_request(format!("error decoding patch: {words}"))
+    })?;
+    if kind != PatchKind::Json && !value.is_object() {
+        return Err(Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            body::go_type(&value)
+        )));
+    }
     Ok(Change::Patch(kind, value))
 }
 
@@ -97,7 +113,6 @@ fn accepted(kind: &Kind) -> &'static [&'static str] {
         "application/json-patch+json",
         "application/merge-patch+json",
         "application/apply-patch+yaml",
-        "application/apply-patch+cbor",
     ];
     if kind.custom.is_some() { CUSTOM } else { BUILTIN }
 }
@@ -227,7 +242,7 @@ async fn once(
     let done = if gone {
         // The answer shows the object as it went, with the revision it had.
         let answer = Arc::new(Object::unstored(new.clone()));
-        api.store.remove(&kind.resource, &key, expect, new).map(|_| answer)
+        api.store.remove(&kind.resource, &key, expect, old.clone()).map(|_| answer)
     } else {
         api.store.put(&kind.resource, key, expect, new)
     };
@@ -271,7 +286,6 @@ fn compute(
     }
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     keep_system_fields(kind, &mut new, old);
-    reset(kind, &call.path.subresource, &mut new, old);
     let (manager, now) = (call.manager(), api.clock.stamp());
     managed::track_update(
         Some(old),
@@ -283,6 +297,8 @@ fn compute(
         &kind.shape,
         &reset_of(kind, &call.path.subresource),
     );
+    // Upstream records who wrote what before it puts back what this endpoint may not write.
+    reset(kind, &call.path.subresource, &mut new, old);
     Ok((new, warnings))
 }
 
@@ -295,7 +311,10 @@ fn apply_config(
 ) -> Result<(Value, Vec<String>), Status> {
     let kind = &*call.kind;
     let unknown = match &kind.custom {
-        Some(custom) => custom.schema.prune(&mut config.clone()),
+        Some(custom) => {
+            let unknown = custom.schema.prune(&mut config.clone());
+            unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+        }
         None => builtin::decode(&kind.group, &kind.kind, config.clone())
             .map(|(_, unknown)| unknown)
             .unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_objects::meta;
 use muster_objects::status::{FieldError, Status};
 use rand::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admit::{Attempt, Gvk, Gvr, Operation};
 use crate::api::{Api, Call};
@@ -49,9 +49,34 @@ fn attempt<'a>(
         old,
         user: &call.user,
         dry_run: call.query.dry_run,
-        options: Value::Null,
+        options: options(call, operation),
         warnings: Vec::new(),
     }
+}
+
+/// The request's options, as webhooks see them.
+fn options(call: &Call, operation: Operation) -> Value {
+    let kind = match (operation, &call.method) {
+        (Operation::Create, _) => "CreateOptions",
+        (Operation::Delete, _) => "DeleteOptions",
+        (_, &http::Method::PATCH) => "PatchOptions",
+        _ => "UpdateOptions",
+    };
+    let query = &call.query;
+    let mut out = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    if query.dry_run {
+        out["dryRun"] = json!(["All"]);
+    }
+    if !query.field_manager.is_empty() {
+        out["fieldManager"] = json!(query.field_manager);
+    }
+    if !query.field_validation.is_empty() {
+        out["fieldValidation"] = json!(query.field_validation);
+    }
+    if let (Some(force), "PatchOptions") = (query.force, kind) {
+        out["force"] = json!(force);
+    }
+    out
 }
 
 /// Runs the object through the mutating half of admission.
@@ -152,7 +177,9 @@ fn invalid(kind: &Kind, object: &Value, errors: Vec<FieldError>) -> Result<(), S
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&kind.group, &kind.kind, meta::name(object), &errors))
+    // Both views of an event are one kind inside.
+    let group = if kind.is_new_event() { "" } else { kind.group.as_str() };
+    Err(Status::invalid(group, &kind.kind, meta::name(object), &errors))
 }
 
 /// The key under which the store keeps an object.
