@@ -114,6 +114,14 @@ impl World {
         self.client.clone()
     }
 
+    /// A client with a token of one's own.
+    pub fn client_as(&self, token: &str) -> anyhow::Result<Client> {
+        match &self.place {
+            Place::Sandbox(sandbox) => sandbox.http_client_as(token),
+            Place::Cluster(cluster) => cluster.client_as(token),
+        }
+    }
+
     /// The namespace to work in.
     pub fn namespace(&self) -> &str {
         &self.namespace

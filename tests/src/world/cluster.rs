@@ -28,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Our part of a real cluster.
 pub(super) struct Cluster {
     client: Client,
+    config: Config,
     url: String,
     kubeconfig: PathBuf,
     /// What all our names begin with.
@@ -48,7 +49,7 @@ impl Cluster {
             .with_context(|| format!("kubeconfig {}", kubeconfig.display()))?;
         let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
         let url = config.cluster_url.to_string();
-        let client = Client::try_from(config)?;
+        let client = Client::try_from(config.clone())?;
         let mark: String = {
             let mut dice = rand::rng();
             ['w'].into_iter().chain((0..5).map(|_| dice.random_range('a'..='z'))).collect()
@@ -62,6 +63,7 @@ impl Cluster {
             .with_context(|| format!("creating a namespace at {url}"))?;
         let mut cluster = Self {
             client,
+            config,
             url,
             kubeconfig,
             mark,
@@ -107,6 +109,14 @@ impl Cluster {
     /// A client as whoever the kubeconfig says.
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// A client that has nothing but this token.
+    pub fn client_as(&self, token: &str) -> anyhow::Result<Client> {
+        let mut config = self.config.clone();
+        config.auth_info = Default::default();
+        config.auth_info.token = Some(token.to_owned().into());
+        Ok(Client::try_from(config)?)
     }
 
     pub fn url(&self) -> &str {
