@@ -21,6 +21,11 @@ async fn held(world: &World, pods: &[Pod]) -> Result<BTreeMap<String, HeldDevice
     Ok(all)
 }
 
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref()
+}
+
+/// Two on each of two nodes: together they hold all devices.
 async fn four_pods(world: &World) -> Result<Vec<Pod>> {
     let jobs = replicated("worker", 2, 2, template(HOLD, NPU, 4, json!({})));
     world.create_object(jobset("set", 0, vec![jobs])).await?;
@@ -46,6 +51,9 @@ async fn a_kubelet_that_restarts_loses_nothing() -> Result<()> {
             assert!(before.values().all(|devices| devices[NPU].len() == 4), "{before:?}");
             for node in world.kubelets().context("nodes")?.nodes() {
                 node.stop().await?;
+                let ours = pods.iter().find(|pod| node_of(pod) == Some(node.name()));
+                let asked = world.devices(ours.context("a node without a pod")?).await;
+                assert!(asked.is_err(), "the kubelet is down and answers {asked:?}");
                 node.restart().await?;
             }
             let after = world.pods_in(&selector("set"), 4, "Running").await?;
