@@ -1,7 +1,7 @@
 //! The API server: a request goes in, an answer comes out.
 //!
 //! ```text
-//! request ─▶ faults ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ verb ─▶ store
+//! request ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ faults ─▶ verb ─▶ store
 //! ```
 //!
 //! [`Api::serve`] is the whole server; HTTP (`listen.rs`) and in-process clients (`service.rs`) both call it.
@@ -156,7 +156,7 @@ impl Api {
         let mut query = Query::parse(head.uri.query().unwrap_or(""))?;
         query.watch |= Path::is_old_watch(&url);
         let kinds = self.kinds.now();
-        if !kinds.serves_group(&path.group) {
+        if !kinds.serves(&path.group, &path.version) {
             return Ok(represent::page_not_found());
         }
         let kind =

@@ -112,7 +112,11 @@ fn establish(api: &Api, name: &str) -> bool {
     let held = condition(&next["status"], "Established") == Some("True");
     match &conflict {
         None => {
-            set_condition(&mut next, &now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
+            set_condition(
+                &mut next,
+                &now,
+                ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
+            );
             let words = "the initial names have been accepted";
             set_condition(&mut next, &now, ["Established", "True", "InitialNamesAccepted", words]);
         }

@@ -169,6 +169,7 @@ pub fn refuse(status: &Status) -> Response<Body> {
     if let Some(seconds) = retry {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    warn(&mut response, &status.warnings);
     response
 }
 

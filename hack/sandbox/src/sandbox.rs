@@ -149,16 +149,19 @@ impl Builder {
         if let Some(which) = self.controllers {
             crds.extend(control::crds(&which));
             let client = sandbox.client_named("kube-controller-manager");
-            sandbox.controllers =
-                Some(Controllers::start(client, self.clock.clone(), which));
+            sandbox.controllers = Some(Controllers::start(client, self.clock.clone(), which));
         }
         for crd in crds {
             sandbox.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd).await?;
         }
         if !self.nodes.is_empty() {
-            let kubelets =
-                Kubelets::start(sandbox.client_named("kubelet"), self.clock, self.nodes, self.kubelet)
-                    .await?;
+            let kubelets = Kubelets::start(
+                sandbox.client_named("kubelet"),
+                self.clock,
+                self.nodes,
+                self.kubelet,
+            )
+            .await?;
             *sandbox.api.logs.write() = Some(kubelets.logs());
             sandbox.kubelets = Some(kubelets);
         }

@@ -29,8 +29,10 @@ impl InProcess {
 
     /// Adds a token and a user agent to requests without.
     pub fn with_identity(mut self, token: &str, agent: &str) -> Self {
-        let headers =
-            [(header::AUTHORIZATION, format!("Bearer {token}")), (header::USER_AGENT, agent.to_owned())];
+        let headers = [
+            (header::AUTHORIZATION, format!("Bearer {token}")),
+            (header::USER_AGENT, agent.to_owned()),
+        ];
         for (name, value) in headers {
             self.defaults.extend(HeaderValue::try_from(value).ok().map(|value| (name, value)));
         }

@@ -75,6 +75,13 @@ async fn furnished() -> anyhow::Result<Sandbox> {
     Ok(sandbox)
 }
 
+/// The time that `run` says it took, and what it took of the processors.
+fn timed(run: impl FnOnce() -> anyhow::Result<Duration>) -> anyhow::Result<(Duration, Duration)> {
+    let before = report::cpu_time()?;
+    let time = run()?;
+    Ok((time, report::cpu_time()?.saturating_sub(before)))
+}
+
 /// What every measurement needs. A failure is kept until all is over: criterion cannot pass it on.
 struct Bench<'a> {
     runtime: &'a Runtime,
@@ -97,9 +104,9 @@ impl Bench<'_> {
         let mut group = criterion.benchmark_group("api");
         group.throughput(throughput);
         group.bench_function(name, |bencher| {
-            bencher.iter_custom(|times| match run(times) {
-                Ok(time) => {
-                    samples.add(times, time);
+            bencher.iter_custom(|times| match timed(|| run(times)) {
+                Ok((time, cpu)) => {
+                    samples.add(times, time, cpu);
                     time
                 }
                 Err(error) => {
@@ -138,7 +145,7 @@ impl Bench<'_> {
         let samples = self.measure(criterion, &name, Throughput::Elements(1), |times| {
             self.runtime.block_on(load.run(times))
         });
-        if watched {
+        if load.seen() > 0 && self.failure.borrow().is_none() {
             println!("{name}: {} events seen, none lost", load.seen());
         }
         self.runtime.block_on(async { drop(load) });

@@ -19,6 +19,8 @@ pub struct Status {
     pub message: String,
     /// The object and the causes, where there are any.
     pub details: Option<Box<Details>>,
+    /// What the client is warned of beside the refusal, in headers.
+    pub warnings: Vec<String>,
 }
 
 /// Which object was refused, and why in detail.
@@ -205,11 +207,18 @@ impl Status {
         reason: impl Into<Cow<'static, str>>,
         message: impl Into<String>,
     ) -> Self {
-        Self { code, reason: reason.into(), message: message.into(), details: None }
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            warnings: Vec::new(),
+        }
     }
 
     fn with(code: u16, reason: &'static str, message: String, details: Details) -> Self {
-        Self { code, reason: reason.into(), message, details: Some(Box::new(details)) }
+        let details = Some(Box::new(details));
+        Self { code, reason: reason.into(), message, details, warnings: Vec::new() }
     }
 
     /// 400: the request cannot be understood.
@@ -384,6 +393,12 @@ impl Status {
     /// 503: not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// The same refusal with warnings beside it.
+    pub fn warning(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
     }
 
     /// The object that goes over the wire.

@@ -31,7 +31,8 @@ pub fn decide<'a>(crd: &Value, others: impl Iterator<Item = &'a Value>) -> Verdi
     let mut names = Map::new();
     let mut conflict = None;
     let mut settle = |field: &str, reason: &'static str, taken: &HashSet<String>| {
-        let (wanted, has) = (text(&asked[field]).unwrap_or_default(), text(&held[field]).unwrap_or_default());
+        let (wanted, has) =
+            (text(&asked[field]).unwrap_or_default(), text(&held[field]).unwrap_or_default());
         if wanted != has && taken.contains(&wanted) {
             conflict = Some((reason, format!("{wanted:?} is already in use")));
             keep(&mut names, field, &held[field]);
@@ -45,7 +46,9 @@ pub fn decide<'a>(crd: &Value, others: impl Iterator<Item = &'a Value>) -> Verdi
     settle("listKind", "ListKindConflict", &kinds);
     let clash: Vec<String> = list(&asked["shortNames"])
         .filter_map(text)
-        .filter(|name| resources.contains(name) && !list(&held["shortNames"]).any(|h| h == &json!(name)))
+        .filter(|name| {
+            resources.contains(name) && !list(&held["shortNames"]).any(|h| h == &json!(name))
+        })
         .map(|name| format!("{name:?} is already in use"))
         .collect();
     if clash.is_empty() {

@@ -11,7 +11,11 @@ use super::{Column, Custom, Kind, Scale};
 /// be compiled.
 pub fn from_crd(crd: &Value, revision: u64) -> Result<Vec<Kind>, Vec<FieldError>> {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    versions.iter().filter(|v| v["served"] == json!(true)).map(|v| from_version(crd, v, revision)).collect()
+    versions
+        .iter()
+        .filter(|v| v["served"] == json!(true))
+        .map(|v| from_version(crd, v, revision))
+        .collect()
 }
 
 fn from_version(crd: &Value, version: &Value, since: u64) -> Result<Kind, Vec<FieldError>> {

@@ -31,12 +31,18 @@ pub fn answer(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
         "SelfSubjectRulesReview" => auth::self_subject_rules_review(&review, user, store)?,
         _ => return Err(Status::no_route()),
     };
-    record_manager(api, call, &posted, &call.kind.api_version(), &mut answer);
+    record_manager(api, call, &posted, (&call.kind.group, &call.kind.kind), &mut answer);
     Ok(call.representation.value(201, &answer))
 }
 
 /// Upstream tracks who posted a review or a token request, although nothing is stored.
-pub fn record_manager(api: &Api, call: &Call, posted: &Value, api_version: &str, answer: &mut Value) {
+pub fn record_manager(
+    api: &Api,
+    call: &Call,
+    posted: &Value,
+    (group, kind): (&str, &str),
+    answer: &mut Value,
+) {
     let mut tracked = posted.clone();
     let now = api.clock.stamp();
     managed::track_update(
@@ -44,9 +50,9 @@ pub fn record_manager(api: &Api, call: &Call, posted: &Value, api_version: &str,
         &mut tracked,
         &call.manager(),
         &call.path.subresource,
-        api_version,
+        &format!("{group}/v1"),
         &now,
-        &Shape::any(),
+        &Shape::builtin(group, kind),
         &Reset::nothing(),
     );
     if let Some(fields) = tracked["metadata"].get("managedFields") {

@@ -6,6 +6,7 @@ use axum::body::Body;
 use http::Response;
 use muster_objects::meta;
 use muster_objects::status::Status;
+use serde_json::json;
 
 use crate::api::{Api, Call};
 use crate::verb::body;
@@ -16,6 +17,8 @@ pub fn issue(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let mut posted = request.clone();
     meta::as_map(&mut posted).retain(|key, _| key != "apiVersion" && key != "kind");
     let mut answer = api.auth.issue(call.namespace(), call.name(), request, &api.store)?;
-    super::review::record_manager(api, call, &posted, "authentication.k8s.io/v1", &mut answer);
+    let kind = ("authentication.k8s.io", "TokenRequest");
+    meta::field(&mut posted, "spec").entry("expirationSeconds").or_insert_with(|| json!(3600));
+    super::review::record_manager(api, call, &posted, kind, &mut answer);
     Ok(call.representation.value(201, &answer))
 }

@@ -1,7 +1,8 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
 use http::Method;
-use muster_objects::status::Status;
+use muster_objects::meta;
+use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::Value;
 
 use crate::api::Call;
@@ -33,6 +34,23 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
     }
 }
 
+/// Parses the body as an object of the call's kind and takes its type off.
+pub fn object(call: &Call) -> Result<Value, Status> {
+    let mut value = parse(call)?;
+    take_type(&call.kind, &mut value).map_err(|mut status| {
+        if status.message.starts_with("Object '") {
+            status.message = format!(
+                "the object provided is unrecognized (must be of type {}): {} ({})",
+                call.kind.kind,
+                status.message,
+                beginning(&call.body)
+            );
+        }
+        status
+    })?;
+    Ok(value)
+}
+
 /// The first bytes of a body, as upstream quotes them.
 fn beginning(body: &[u8]) -> String {
     match body.len() {
@@ -54,8 +72,14 @@ pub fn json(body: &[u8]) -> Result<Value, Status> {
     })
 }
 
-/// Parses YAML (and so JSON).
+/// Parses YAML (and so JSON, which most clients send and which parses much faster as such).
 pub fn yaml(body: &[u8]) -> Result<Value, Status> {
+    if body.first() == Some(&b'{')
+        && let Ok(value) = serde_json::from_slice(body)
+        && super::duplicates::find(body).is_empty()
+    {
+        return Ok(value);
+    }
     let text = std::str::from_utf8(body)
         .map_err(|_| Status::bad_request("the body is not UTF-8: send JSON or YAML text"))?;
     serde_saphyr::from_str(text)
@@ -105,10 +129,23 @@ pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
             kind.version, kind.kind,
         )))
     };
-    if custom && (api_version != expected || name != kind.kind) {
+    if custom && name != kind.kind {
+        let error = FieldError::with_value(
+            FieldErrorKind::Invalid,
+            "kind",
+            &Value::from(name.clone()),
+            format!("must be {}", kind.kind),
+        );
+        return Err(Status::invalid(&kind.group, &name, meta::name(value), &[error]));
+    }
+    if custom && api_version != expected {
+        // There is no schema for that version, so every field is unknown.
+        let fields = value.as_object().into_iter().flatten().map(|(field, _)| field);
+        let unknown = fields.filter(|field| *field != "metadata");
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
+        ))
+        .warning(unknown.map(|field| format!("unknown field {field:?}"))));
     }
     if !api_version.is_empty() && api_version != expected {
         return wrong(format!(
@@ -144,7 +181,8 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
         Some(custom) => {
             let mut value = value;
             let unknown = custom.schema.prune(&mut value);
-            let unknown = unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+            let unknown =
+                unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }

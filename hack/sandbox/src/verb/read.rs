@@ -52,7 +52,7 @@ pub fn list(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let limit = if call.query.limit == 0 { usize::MAX } else { call.query.limit };
     let page: Vec<(&Key, &Arc<Object>)> = wanted.by_ref().take(limit).collect();
     let mut metadata = json!({"resourceVersion": revision.to_string()});
-    if call.kind.custom.is_some() {
+    if call.kind.custom.is_some() && call.representation.form != Form::Table {
         metadata["continue"] = json!("");
     }
     let rest = if page.len() < limit { 0 } else { wanted.count() };
@@ -98,7 +98,11 @@ fn send(call: &Call, page: &[(&Key, &Arc<Object>)], metadata: &Value) -> Respons
 
 /// An item of a list: those of custom resources carry their type.
 fn item(kind: &Kind, value: &Value) -> Value {
-    if kind.custom.is_some() { represent::typed(kind, value) } else { represent::viewed(kind, value) }
+    if kind.custom.is_some() {
+        represent::typed(kind, value)
+    } else {
+        represent::viewed(kind, value)
+    }
 }
 
 /// The list's bytes, put together from the stored ones. Items of custom resources carry their type.
@@ -216,9 +220,8 @@ fn check_match(call: &Call) -> Result<bool, Status> {
 }
 
 fn wrong_initial() -> Result<bool, Status> {
-    let forbidden = |field: &str, detail: &str| {
-        FieldError::new(FieldErrorKind::Forbidden, field, detail)
-    };
+    let forbidden =
+        |field: &str, detail: &str| FieldError::new(FieldErrorKind::Forbidden, field, detail);
     Err(Status::invalid(
         "meta.k8s.io",
         "ListOptions",
@@ -258,6 +261,7 @@ fn too_large(asked: u64, now: u64) -> Status {
     Status {
         code: 504,
         reason: "Timeout".into(),
+        warnings: Vec::new(),
         message: format!("Timeout: Too large resource version: {asked}, current: {now}"),
         details: Some(Box::new(Details {
             causes: vec![Cause {

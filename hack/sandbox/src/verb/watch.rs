@@ -119,9 +119,8 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
 /// Whether the watch begins with all objects and says when they are through.
 fn initial_events(call: &Call) -> Result<bool, Status> {
     let query = &call.query;
-    let forbidden = |detail: &str| {
-        FieldError::new(FieldErrorKind::Forbidden, "resourceVersionMatch", detail)
-    };
+    let forbidden =
+        |detail: &str| FieldError::new(FieldErrorKind::Forbidden, "resourceVersionMatch", detail);
     let errors = match (query.initial_events, query.resource_version_match.as_str()) {
         (None, "") => return Ok(false),
         (Some(wanted), "NotOlderThan") => return Ok(wanted),

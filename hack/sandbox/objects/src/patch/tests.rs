@@ -72,5 +72,5 @@ fn copies_that_blow_up_are_refused() {
 fn a_merge_patch_deletes_by_null_and_replaces_lists() {
     let live = json!({"a": {"b": 1, "c": 2}, "l": [1]});
     let patch = json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [{"x": null}]});
-    assert_eq!(merge_patch(&live, &patch), json!({"a": {"c": 2, "d": {"f": 1}}, "l": [{}]}));
+    assert_eq!(merge_patch(live, &patch), json!({"a": {"c": 2, "d": {"f": 1}}, "l": [{}]}));
 }
