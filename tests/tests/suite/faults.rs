@@ -1,7 +1,7 @@
 //! A server under stress.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
@@ -27,7 +27,8 @@ fn note(created: &Created, pod: &Pod) {
     let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
     let key =
         (label("batch.kubernetes.io/job-name"), label("batch.kubernetes.io/job-completion-index"));
-    created.lock().unwrap().entry(key).or_default().insert(pod.uid().unwrap_or_default());
+    let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+    created.entry(key).or_default().insert(pod.uid().unwrap_or_default());
 }
 
 async fn follow(world: &World, created: Created) -> tokio::task::JoinHandle<()> {
@@ -80,7 +81,7 @@ async fn under_faults_a_jobset_still_completes_and_no_pod_is_made_twice() -> Res
             .await?;
         pods.iter().for_each(|pod| note(&created, pod));
         following.abort();
-        let created = created.lock().unwrap().clone();
+        let created = created.lock().unwrap_or_else(PoisonError::into_inner).clone();
         anyhow::ensure!(created.len() == 20, "not 20 jobs and indexes: {created:?}");
         let twice: Vec<_> = created.iter().filter(|(_, uids)| uids.len() != 1).collect();
         anyhow::ensure!(twice.is_empty(), "made more than once: {twice:?}");
