@@ -58,7 +58,7 @@ fn a_patch_that_is_no_list_or_too_long_is_refused() {
     assert_eq!(json_patch(&json!({}), &json!(["x"])).unwrap_err().code, 400);
     let many = vec![json!({"op": "test", "path": "/a", "value": null}); MAX_OPERATIONS + 1];
     let status = json_patch(&json!({}), &Value::Array(many)).unwrap_err();
-    assert_eq!((status.code, status.reason), (413, "RequestEntityTooLarge"));
+    assert_eq!((status.code, &*status.reason), (413, "RequestEntityTooLarge"));
 }
 
 #[test]
