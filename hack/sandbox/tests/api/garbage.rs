@@ -54,9 +54,6 @@ const TARGETS: &[(&str, &str, &str)] = &[
     ("/apis/x.dev/v1/namespaces/default/things", "x.dev/v1", "Thing"),
 ];
 
-/// What upstream answers with 500 as well, and in these words.
-const UPSTREAM_TOO: &[&str] = &["failed to create typed patch object"];
-
 /// Words that mean something somewhere, so that nonsense gets past the first check.
 fn words() -> impl Strategy<Value = String> {
     let known = [
@@ -307,10 +304,10 @@ fn bodies_without_sense_are_refused_or_taken_but_never_crash() {
             let path = format!("{path}{sign}{dry}");
             let answer = call(sandbox, method.clone(), &path, media, body.to_string()).await;
             let said = format!("{method} {path} {media} {body}: {} {}", answer.code, answer.body);
-            assert!(
-                answer.code < 500 || UPSTREAM_TOO.iter().any(|words| said.contains(words)),
-                "{said}"
-            );
+            // Upstream refuses some strategic patches and applies with a bare 500 too; one with a
+            // reason would be a fault of ours.
+            let bare = answer.code == 500 && answer.body.get("reason").is_none();
+            assert!(answer.code < 500 || (bare && [STRATEGIC, APPLY].contains(&media)), "{said}");
             assert!(answer.code < 300 || answer.body["kind"] == "Status", "{said}");
             // What was taken can be read, and is an object still.
             if answer.code < 300 && !all.contains("review") && dry.is_empty() {
