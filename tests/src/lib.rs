@@ -1,3 +1,23 @@
-//! The whole system in one process, and the tables that keep it honest.
+//! The whole system in one process: the [`World`] that tests and the demo share, and the table that keeps
+//! the sandbox honest.
+//!
+//! ```text
+//!   tests/tests/suite/*.rs          cargo demo
+//!            │                          │ demo: the same, narrated
+//!            └────────────┬─────────────┘
+//!                       World ── create, until, pods, devices
+//!                         │
+//!          ┌──────────────┴───────────────┐
+//!       Sandbox                      a real cluster (MUSTER_KUBECONFIG)
+//!   server, controllers          its own server and controllers,
+//!   and nodes in memory          our simulated nodes as clients
+//! ```
+//!
+//! It decides nothing about jobs or devices: it starts the parts, says what is wanted, and looks at what came of
+//! it. Start reading at [`world`]; [`behaviour`] is the table of single requests that runs on both servers.
 
 pub mod behaviour;
+pub mod demo;
+pub mod world;
+
+pub use world::World;

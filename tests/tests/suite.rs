@@ -1,5 +1,12 @@
 //! The tests of the whole system, in one binary.
 
 mod suite {
+    mod access;
     mod behaviour;
+    mod faults;
+    mod jobset;
+    mod placement;
+    mod restart;
+    mod scale;
+    mod workload;
 }

@@ -1,7 +1,7 @@
 //! The API server: a request goes in, an answer comes out.
 //!
 //! ```text
-//! request ─▶ faults ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ verb ─▶ store
+//! request ─▶ who? (auth) ─▶ what? (request, kinds) ─▶ may they? (auth) ─▶ faults ─▶ verb ─▶ store
 //! ```
 //!
 //! [`Api::serve`] is the whole server; HTTP (`listen.rs`) and in-process clients (`service.rs`) both call it.
@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, Response, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use muster_objects::rbac::Attributes;
 use muster_objects::status::Status;
 use parking_lot::RwLock;
@@ -31,6 +31,9 @@ use crate::{sub, verb};
 
 /// Bodies over this are refused, as upstream does.
 pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// How much of a refused body is read and thrown away before the connection is given up.
+const DRAIN_LIMIT: usize = 32 * 1024 * 1024;
 
 /// The server's parts.
 #[derive(Debug)]
@@ -150,9 +153,10 @@ impl Api {
         let Some(path) = Path::parse(&url) else {
             return self.document(&user, &head.method, &url, &head.headers);
         };
-        let query = Query::parse(head.uri.query().unwrap_or(""))?;
+        let mut query = Query::parse(head.uri.query().unwrap_or(""))?;
+        query.watch |= Path::is_old_watch(&url);
         let kinds = self.kinds.now();
-        if !kinds.serves_group(&path.group) {
+        if !kinds.serves(&path.group, &path.version) {
             return Ok(represent::page_not_found());
         }
         let kind =
@@ -171,10 +175,15 @@ impl Api {
         self.authorize(&call)?;
         self.suffer(&call).await?;
         if call.kind.namespaced != call.path.namespace.is_some() && !across_namespaces(&call) {
-            return Err(Status::no_route());
+            return Ok(represent::page_not_found());
         }
         call.body = read(&call.headers, body).await?;
-        self.dispatch(call).await
+        let deprecation = call.kind.custom.as_ref().and_then(|custom| custom.deprecation.clone());
+        let mut answer = self.dispatch(call).await;
+        if let (Ok(response), Some(warning)) = (&mut answer, deprecation) {
+            represent::warn(response, &[warning]);
+        }
+        answer
     }
 
     fn authorize(&self, call: &Call) -> Result<(), Status> {
@@ -266,12 +275,23 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > BODY_LIMIT) {
-        return Err(Status::too_large(BODY_LIMIT));
+    let mut out = BytesMut::with_capacity(length.unwrap_or(0).min(BODY_LIMIT));
+    let mut body = std::pin::pin!(body);
+    let mut dropped = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Status::bad_request(format!("the body could not be read: {}", error.into()))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if out.len() + data.len() <= BODY_LIMIT && dropped == 0 {
+            out.extend_from_slice(&data);
+            continue;
+        }
+        // Reading on for a while lets the client hear the refusal instead of a broken pipe.
+        dropped += data.len();
+        if dropped > DRAIN_LIMIT {
+            break;
+        }
     }
-    match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Status::too_large(BODY_LIMIT)),
-        Err(error) => Err(Status::bad_request(format!("the body could not be read: {error}"))),
-    }
+    if dropped > 0 { Err(Status::too_large(BODY_LIMIT)) } else { Ok(out.freeze()) }
 }

@@ -11,7 +11,7 @@ use clap::Parser;
     after_help = "Examples:
   muster-sandbox --port 8001 --kubeconfig /tmp/kc
   KUBECONFIG=/tmp/kc kubectl get namespaces
-  muster-sandbox --strict        # credentials needed, RBAC enforced"
+  muster-sandbox --strict        # credentials needed, RBAC enforced, HTTPS"
 )]
 pub struct Args {
     /// Port to listen on; 0 takes any free one
@@ -25,6 +25,10 @@ pub struct Args {
     /// Demand credentials and enforce RBAC
     #[arg(long)]
     pub strict: bool,
+
+    /// Serve HTTPS; kubectl sends tokens over TLS only, so --strict implies it
+    #[arg(long)]
+    pub tls: bool,
 
     /// Serve the bare API, without controllers
     #[arg(long)]

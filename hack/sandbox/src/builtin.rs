@@ -22,7 +22,9 @@ mod internal;
 mod job;
 mod metadata;
 mod names;
+mod numbers;
 mod pod;
+mod protobuf;
 mod service;
 mod strategy;
 mod traits;
@@ -33,6 +35,7 @@ mod validate;
 mod tests;
 
 pub use events::{event_from_v1, event_to_v1};
+pub use protobuf::from_protobuf;
 pub use traits::{
     Propagation, ScalePaths, create_on_update, default_grace_seconds, default_propagation,
     name_rule, namespaced, scale_paths, selectable_fields, unconditional_update,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_objects::managed::{self, Reset};
 use muster_objects::meta;
 use muster_objects::schema::crd as rules;
+use muster_objects::shape::Shape;
 use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
@@ -12,6 +14,10 @@ use crate::api::Api;
 use crate::kinds;
 use crate::store::{Expect, Object};
 use crate::verb::delete;
+
+mod naming;
+
+use naming::Verdict;
 
 /// Table of the definitions in the store.
 pub const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -24,7 +30,7 @@ pub fn prepare_create(crd: &mut Value) {
     crd["status"] = json!({
         "conditions": null,
         "acceptedNames": {"plural": "", "kind": ""},
-        "storedVersions": stored.into_iter().collect::<Vec<_>>(),
+        "storedVersions": stored.map(|version| [version]),
     });
 }
 
@@ -65,16 +71,15 @@ fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a str> {
     list.iter().find(|c| c["type"] == json!(type_))?["status"].as_str()
 }
 
-/// After a definition was written: serve it, and say so in its status.
+/// After a definition was written: settle its names and serve it, if they are its own.
 pub fn written(api: &Arc<Api>, crd: &Value) {
-    if meta::is_terminating(crd) {
+    if meta::is_terminating(crd) || !establish(api, meta::name(crd)) {
         return;
     }
-    match kinds::from_crd(crd) {
+    match kinds::from_crd(crd, api.store.revision()) {
         Ok(kinds) => {
             let (group, plural) = names(crd);
             api.kinds.replace(&group, &plural, kinds);
-            establish(api, meta::name(crd));
         }
         Err(errors) => {
             // Validation let it pass, so this is a gap of ours: say it loudly.
@@ -96,42 +101,65 @@ fn names(crd: &Value) -> (String, String) {
     (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"]))
 }
 
-/// Sets accepted names and the conditions, unless they stand already.
-fn establish(api: &Api, name: &str) {
-    let Some(live) = api.store.get(RESOURCE, "", name) else { return };
+/// Sets accepted names and the conditions, unless they stand already. Whether it is established.
+fn establish(api: &Api, name: &str) -> bool {
+    let Some(live) = api.store.get(RESOURCE, "", name) else { return false };
     let mut next = live.value.clone();
-    next["status"]["acceptedNames"] = next["spec"]["names"].clone();
+    let others = api.store.list(RESOURCE, None);
+    let Verdict { names, conflict } = naming::decide(&next, others.iter().map(|o| &o.value));
+    next["status"]["acceptedNames"] = names;
     let now = api.clock.stamp();
-    set_condition(&mut next, &now, "NamesAccepted", "NoConflicts", "no conflicts found");
-    set_condition(
-        &mut next,
-        &now,
-        "Established",
-        "InitialNamesAccepted",
-        "the initial names have been accepted",
-    );
-    if next != live.value {
-        // A race means that the definition was written again: that write establishes it.
-        let _raced = api.store.put(
-            RESOURCE,
-            (String::new(), name.to_owned()),
-            Expect::Revision(live.revision),
-            next,
-        );
+    let held = condition(&next["status"], "Established") == Some("True");
+    match &conflict {
+        None => {
+            set_condition(
+                &mut next,
+                &now,
+                ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
+            );
+            let words = "the initial names have been accepted";
+            set_condition(&mut next, &now, ["Established", "True", "InitialNamesAccepted", words]);
+        }
+        Some((reason, message)) => {
+            set_condition(&mut next, &now, ["NamesAccepted", "False", reason, message]);
+            if !held {
+                let words = "not all names are accepted";
+                set_condition(&mut next, &now, ["Established", "False", "NotAccepted", words]);
+            }
+        }
     }
+    if next != live.value {
+        let shape = Shape::builtin("apiextensions.k8s.io", "CustomResourceDefinition");
+        let reset = Reset::of("apiextensions.k8s.io", "CustomResourceDefinition", "status", true);
+        managed::track_update(
+            Some(&live.value),
+            &mut next,
+            "kube-apiserver",
+            "status",
+            "apiextensions.k8s.io/v1",
+            &now,
+            &shape,
+            &reset,
+        );
+        // A race means that the definition was written again: that write establishes it.
+        let key = (String::new(), name.to_owned());
+        let _raced = api.store.put(RESOURCE, key, Expect::Revision(live.revision), next);
+    }
+    held || conflict.is_none()
 }
 
-fn set_condition(crd: &mut Value, now: &str, type_: &str, reason: &str, message: &str) {
+/// Sets a condition: type, status, reason, message. The time of transition moves with the status.
+fn set_condition(crd: &mut Value, now: &str, [type_, status, reason, message]: [&str; 4]) {
     let conditions = &mut crd["status"]["conditions"];
     if !conditions.is_array() {
         *conditions = json!([]);
     }
     let Value::Array(list) = conditions else { return };
     let wanted = json!({
-        "type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message,
+        "type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message,
     });
     match list.iter_mut().find(|c| c["type"] == json!(type_)) {
-        Some(found) if found["status"] == json!("True") => {}
+        Some(found) if found["status"] == json!(status) => {}
         Some(found) => *found = wanted,
         None => list.push(wanted),
     }
@@ -150,13 +178,9 @@ pub fn begin_deletion(crd: &mut Value, now: &str) {
     {
         list.push(json!(CLEANUP));
     }
-    set_condition(
-        crd,
-        now,
-        "Terminating",
-        "InstanceDeletionPending",
-        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
-    );
+    let words =
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(crd, now, ["Terminating", "True", "InstanceDeletionPending", words]);
 }
 
 /// After a deletion began: removes the instances, then the finalizer, then the routes.

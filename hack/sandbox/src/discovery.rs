@@ -1,9 +1,11 @@
 //! What is served, told to clients: groups, resources, version, health, OpenAPI.
 
 use axum::body::Body;
+use base64::Engine;
 use http::{HeaderMap, HeaderValue, Response, header};
 use muster_objects::status::Status;
 use serde_json::{Value, json};
+use sha2::Digest;
 
 use crate::kinds::{Kind, Registry};
 use crate::represent::{page_not_found, send};
@@ -120,6 +122,9 @@ fn rows(kind: &Kind) -> Vec<Value> {
     if !kind.categories.is_empty() {
         row["categories"] = json!(kind.categories);
     }
+    if !kind.review {
+        row["storageVersionHash"] = json!(storage_hash(kind));
+    }
     let mut out = vec![row];
     out.extend(subresources(kind).into_iter().map(|sub| {
         let mut row = json!({
@@ -138,9 +143,17 @@ fn rows(kind: &Kind) -> Vec<Value> {
     out
 }
 
+/// Tells clients when the stored form changed: eight bytes of a digest, as upstream makes it.
+fn storage_hash(kind: &Kind) -> String {
+    let digest = sha2::Sha256::digest(format!("{}/{}/{}", kind.group, kind.version, kind.kind));
+    base64::engine::general_purpose::STANDARD.encode(&digest[..8])
+}
+
 fn verbs(kind: &Kind) -> &'static [&'static str] {
     if kind.review {
         &["create"]
+    } else if kind.custom.is_some() {
+        &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
     } else {
         &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
     }

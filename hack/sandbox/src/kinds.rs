@@ -70,6 +70,10 @@ pub struct Custom {
     pub columns: Vec<Column>,
     /// Fields that field selectors may name, besides name and namespace.
     pub selectable: Vec<String>,
+    /// The store's revision when this schema came: older objects lack its defaults.
+    pub since: u64,
+    /// What clients of this version are warned of.
+    pub deprecation: Option<String>,
 }
 
 /// One printer column.
@@ -204,9 +208,12 @@ impl Registry {
         self.groups.iter().filter(|(group, _)| !group.is_empty())
     }
 
-    /// Whether any version of the group is served.
-    pub fn serves_group(&self, group: &str) -> bool {
-        self.groups.contains_key(group)
+    /// Whether there is anything below this group and version. Below a built-in group every version
+    /// leads somewhere, if only to a refusal; below a custom one only those that are served do.
+    pub fn serves(&self, group: &str, version: &str) -> bool {
+        let Some(versions) = self.groups.get(group) else { return false };
+        let custom = self.routes.values().all(|k| k.group != group || k.custom.is_some());
+        !custom || versions.iter().any(|v| v == version)
     }
 
     /// All kinds of one group and version, by plural.

@@ -39,6 +39,7 @@ mod service;
 pub mod store;
 mod sub;
 mod table;
+pub mod tls;
 mod verb;
 
 pub use sandbox::{Builder, Sandbox};

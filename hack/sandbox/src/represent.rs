@@ -80,7 +80,9 @@ impl Representation {
     /// One object, ready to send.
     pub fn object(self, code: u16, kind: &Kind, object: &Object, include: &str) -> Response<Body> {
         match self.form {
-            Form::Whole if !self.yaml && !kind.is_new_event() => send(code, whole(kind, object)),
+            Form::Whole if !self.yaml && is_verbatim(kind, object) => {
+                send(code, whole(kind, object))
+            }
             Form::Whole => self.value(code, &typed(kind, &object.value)),
             Form::Metadata => self.value(code, &metadata_only(&object.value)),
             Form::Table => self.value(code, &table::of(kind, &[&object.value], None, include)),
@@ -110,6 +112,12 @@ pub fn whole(kind: &Kind, object: &Object) -> Bytes {
     out.into()
 }
 
+/// Whether the stored bytes are what a client of `kind` sees: not so for the newer view of events, nor
+/// for custom resources older than their schema, which may lack its defaults.
+pub fn is_verbatim(kind: &Kind, object: &Object) -> bool {
+    !kind.is_new_event() && kind.custom.as_ref().is_none_or(|custom| object.revision > custom.since)
+}
+
 /// The object as a client of `kind` sees it, with its type.
 pub fn typed(kind: &Kind, value: &Value) -> Value {
     let mut out = viewed(kind, value);
@@ -118,9 +126,17 @@ pub fn typed(kind: &Kind, value: &Value) -> Value {
     out
 }
 
-/// The stored object in the terms of `kind`: only the newer view of events differs.
+/// The stored object in the terms of `kind`.
 pub fn viewed(kind: &Kind, value: &Value) -> Value {
-    if kind.is_new_event() { builtin::event_to_v1(value) } else { value.clone() }
+    if kind.is_new_event() {
+        return builtin::event_to_v1(value);
+    }
+    let mut out = value.clone();
+    if let Some(custom) = &kind.custom {
+        custom.schema.prune(&mut out);
+        custom.schema.default(&mut out);
+    }
+    out
 }
 
 /// `PartialObjectMetadata` of an object.
@@ -153,6 +169,7 @@ pub fn refuse(status: &Status) -> Response<Body> {
     if let Some(seconds) = retry {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    warn(&mut response, &status.warnings);
     response
 }
 

@@ -73,6 +73,16 @@ pub struct Query {
 // === impl Path ===
 
 impl Path {
+    /// Whether the path is of the old form `/api/v1/watch/…`; such a GET is always a watch.
+    pub fn is_old_watch(path: &str) -> bool {
+        let mut parts = path.split('/').filter(|p| !p.is_empty());
+        match parts.next() {
+            Some("api") => parts.nth(1) == Some("watch"),
+            Some("apis") => parts.nth(2) == Some("watch"),
+            _ => false,
+        }
+    }
+
     /// Takes `/api/v1/namespaces/a/pods/b/status` apart. `None`: not a path of a resource.
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.strip_prefix('/')?.split('/').filter(|p| !p.is_empty()).map(decode);
@@ -82,7 +92,10 @@ impl Path {
             _ => return None,
         };
         let version = parts.next()?;
-        let rest: Vec<String> = parts.collect();
+        let mut rest: Vec<String> = parts.collect();
+        if Self::is_old_watch(path) {
+            rest.remove(0);
+        }
         let out = Self { group, version, ..Self::default() };
         let core_namespace =
             out.group.is_empty() && rest.first().is_some_and(|p| p == "namespaces");

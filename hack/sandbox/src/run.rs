@@ -7,11 +7,11 @@ use crate::args::Args;
 
 /// Runs until Ctrl-C.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let Args { port, kubeconfig, strict, bare, log } = args;
+    let Args { port, kubeconfig, strict, tls, bare, log } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let mut builder = Sandbox::builder().port(port).strict(strict);
+    let mut builder = Sandbox::builder().port(port).strict(strict).tls(tls || strict);
     if bare {
         builder = builder.controllers(None);
     }

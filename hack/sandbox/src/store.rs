@@ -178,8 +178,10 @@ impl Store {
         let object = Arc::new(Object::new(revision, value));
         table.objects.insert(key, object.clone());
         let change = Change { revision, before, after: Some(object.clone()), last: None };
-        table.record(Arc::new(change), self.limits.log);
+        let forgotten = table.record(Arc::new(change), self.limits.log);
         inner.revision = revision;
+        drop(inner);
+        drop(forgotten);
         Ok(object)
     }
 
@@ -199,8 +201,10 @@ impl Store {
         table.objects.remove(key);
         let last = Arc::new(Object::new(revision, last));
         let change = Change { revision, before, after: None, last: Some(last.clone()) };
-        table.record(Arc::new(change), self.limits.log);
+        let forgotten = table.record(Arc::new(change), self.limits.log);
         inner.revision = revision;
+        drop(inner);
+        drop(forgotten);
         Ok(last)
     }
 

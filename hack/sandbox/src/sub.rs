@@ -13,7 +13,7 @@ mod binding;
 mod eviction;
 mod log;
 pub mod review;
-mod scale;
+pub mod scale;
 mod token;
 
 /// Hands the call to its subresource.

@@ -240,10 +240,9 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Option<()> {
 }
 
 /// The object after a merge patch.
-pub fn merge_patch(live: &Value, patch: &Value) -> Value {
-    let mut object = live.clone();
-    lay(&mut object, patch);
-    object
+pub fn merge_patch(mut live: Value, patch: &Value) -> Value {
+    lay(&mut live, patch);
+    live
 }
 
 fn lay(target: &mut Value, patch: &Value) {

@@ -2,6 +2,8 @@
 //!
 //! One constructor per reason, so that code, reason and wording stay together.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,11 +14,13 @@ pub struct Status {
     /// HTTP status code.
     pub code: u16,
     /// Machine-readable reason, e.g. `NotFound`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// What a person reads.
     pub message: String,
     /// The object and the causes, where there are any.
     pub details: Option<Box<Details>>,
+    /// What the client is warned of beside the refusal, in headers.
+    pub warnings: Vec<String>,
 }
 
 /// Which object was refused, and why in detail.
@@ -198,12 +202,23 @@ impl Resource<'_> {
 
 impl Status {
     /// A refusal without details.
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None }
+    pub fn new(
+        code: u16,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            warnings: Vec::new(),
+        }
     }
 
     fn with(code: u16, reason: &'static str, message: String, details: Details) -> Self {
-        Self { code, reason, message, details: Some(Box::new(details)) }
+        let details = Some(Box::new(details));
+        Self { code, reason: reason.into(), message, details, warnings: Vec::new() }
     }
 
     /// 400: the request cannot be understood.
@@ -378,6 +393,12 @@ impl Status {
     /// 503: not now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// The same refusal with warnings beside it.
+    pub fn warning(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
+        self.warnings.extend(warnings);
+        self
     }
 
     /// The object that goes over the wire.

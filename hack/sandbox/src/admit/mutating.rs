@@ -112,7 +112,7 @@ impl Admission {
             return Err(Failure::Call(format!("unsupported patch type {:?}", verdict.patch_type)));
         }
         json_patch::patch(&mut object, &patch)
-            .map_err(|error| Failure::Answer(Status::internal(error)))?;
+            .map_err(|error| Failure::Answer(Status::internal(patch_words(&patch, &error))))?;
         let original = attempt.object.as_ref();
         for field in ["apiVersion", "kind"] {
             let before = original.and_then(|object| object.get(field)).cloned();
@@ -124,5 +124,18 @@ impl Admission {
         }
         attempt.object = Some(object);
         Ok(())
+    }
+}
+
+/// Upstream's words for an operation that does not fit the object.
+fn patch_words(patch: &json_patch::Patch, error: &json_patch::PatchError) -> String {
+    let operation = patch.0.get(error.operation).map(serde_json::to_value);
+    match operation {
+        Some(Ok(operation)) if operation["op"] != "test" => format!(
+            "{} operation does not apply: doc is missing path: {}: missing value",
+            operation["op"].as_str().unwrap_or("patch"),
+            operation["path"]
+        ),
+        _ => error.to_string(),
     }
 }

@@ -293,7 +293,7 @@ impl Admission {
 
 fn refused(attempt: &Attempt<'_>, message: String, reason: &'static str, code: u16) -> Status {
     let mut status = attempt.forbid(&message);
-    status.reason = reason;
+    status.reason = reason.into();
     status.code = code;
     if let Some(details) = &mut status.details {
         details.causes.push(Cause { message, ..Cause::default() });

@@ -177,36 +177,9 @@ pub(super) fn denial(webhook: &str, status: &Value) -> Status {
     };
     let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
     let mut answer =
-        Status::new(code.unwrap_or_default().max(400), known_reason(text("reason")), message);
+        Status::new(code.unwrap_or_default().max(400), text("reason").to_owned(), message);
     let details = status.get("details").filter(|details| details.is_object());
     let details = details.and_then(|d| serde_json::from_value::<Details>(d.clone()).ok());
     answer.details = details.map(Box::new);
     answer
-}
-
-/// The reasons that Kubernetes defines; any other is not passed on.
-fn known_reason(reason: &str) -> &'static str {
-    const REASONS: [&str; 20] = [
-        "Unauthorized",
-        "Forbidden",
-        "NotFound",
-        "AlreadyExists",
-        "Conflict",
-        "Gone",
-        "Invalid",
-        "ServerTimeout",
-        "StorageReadError",
-        "Timeout",
-        "TooManyRequests",
-        "BadRequest",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "RequestEntityTooLarge",
-        "UnsupportedMediaType",
-        "InternalError",
-        "Expired",
-        "ServiceUnavailable",
-        "Unknown",
-    ];
-    REASONS.into_iter().find(|known| *known == reason).unwrap_or_default()
 }

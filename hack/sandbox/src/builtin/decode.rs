@@ -29,7 +29,7 @@ pub(super) fn decode(
     kind: &str,
     mut value: Value,
 ) -> Result<(Value, Vec<String>), Status> {
-    let Some(shape) = TABLE.kind(group, kind) else { return Ok((value, Vec::new())) };
+    let Some(shape) = TABLE.sent(group, kind) else { return Ok((value, Vec::new())) };
     let mut unknown = Vec::new();
     let found = kind_of(&value);
     let result = match &mut value {

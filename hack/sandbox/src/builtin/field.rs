@@ -100,9 +100,11 @@ pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
 /// Puts `from`'s value of `key` into `map`, or removes it where `from` has none.
 pub(super) fn copy(map: &mut Map<String, Value>, from: &Value, key: &str) {
     match from.get(key) {
-        Some(value) => {
+        // Most often it is the same already, and comparing costs less than copying.
+        Some(value) if map.get(key) != Some(value) => {
             map.insert(key.to_owned(), value.clone());
         }
+        Some(_) => {}
         None => {
             map.remove(key);
         }

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use super::numbers::Numbers;
+
 /// The whole table.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("types.txt")));
 
@@ -15,6 +17,7 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_
 pub(super) struct Table {
     structs: Vec<Struct>,
     kinds: HashMap<&'static str, HashMap<&'static str, usize>>,
+    messages: HashMap<&'static str, HashMap<&'static str, usize>>,
 }
 
 /// One struct of the API.
@@ -28,6 +31,8 @@ pub(super) struct Struct {
     pub fields: Vec<Field>,
     /// What is printed where nothing was said.
     pub zeros: Vec<(&'static str, Value)>,
+    /// Which field a protobuf number means.
+    pub numbers: Numbers,
 }
 
 /// One field of a struct.
@@ -37,6 +42,8 @@ pub(super) struct Field {
     pub name: &'static str,
     /// When it is left out.
     pub omit: Omit,
+    /// Wire kind and number in protobuf, as the table writes them.
+    pub wire: &'static str,
     /// What it holds.
     pub ty: Type,
 }
@@ -79,6 +86,12 @@ impl Table {
         self.kinds.get(group)?.get(kind).map(|&index| &self.structs[index])
     }
 
+    /// The struct of a kind that is built in, be it stored or only sent.
+    pub fn sent(&self, group: &str, kind: &str) -> Option<&Struct> {
+        let message = || self.messages.get(group)?.get(kind).map(|&index| &self.structs[index]);
+        self.kind(group, kind).or_else(message)
+    }
+
     /// A struct by its place in the table.
     pub fn at(&self, index: usize) -> &Struct {
         &self.structs[index]
@@ -101,16 +114,18 @@ impl Table {
         for line in text.lines() {
             if let Some(name) = line.strip_prefix('#') {
                 current = index.get(name).copied().unwrap_or_default();
-            } else if let Some(kind) = line.strip_prefix('@') {
+            } else if let Some(kind) = line.strip_prefix(['@', '!']) {
                 let (name, target) = kind.split_once(" #").unwrap_or((kind, ""));
                 let (group, kind) = name.rsplit_once('/').unwrap_or(("", name));
+                let stored = line.starts_with('@');
+                let kinds = if stored { &mut table.kinds } else { &mut table.messages };
                 if let Some(&at) = index.get(target) {
-                    table.kinds.entry(group).or_default().insert(kind, at);
+                    kinds.entry(group).or_default().insert(kind, at);
                 }
             } else if !line.starts_with("//") {
-                let mut parts = line.splitn(3, ' ');
-                if let (Some(name), Some(flag), Some(ty)) =
-                    (parts.next(), parts.next(), parts.next())
+                let mut parts = line.splitn(4, ' ');
+                if let (Some(name), Some(flag), Some(wire), Some(ty)) =
+                    (parts.next(), parts.next(), parts.next(), parts.next())
                 {
                     let omit = match flag {
                         "o" => Omit::Empty,
@@ -118,12 +133,14 @@ impl Table {
                         _ => Omit::Never,
                     };
                     let ty = Type::read(ty, &index);
-                    table.structs[current].fields.push(Field { name, omit, ty });
+                    table.structs[current].fields.push(Field { name, omit, wire, ty });
                 }
             }
         }
         for at in 0..table.structs.len() {
-            table.structs[at].fields.sort_by_key(|field| field.name);
+            let shape = &mut table.structs[at];
+            shape.fields.sort_by_key(|field| field.name);
+            shape.numbers = Numbers::read(shape.fields.iter().map(|field| field.wire));
         }
         let zeros: Vec<_> = (0..table.structs.len()).map(|at| table.zeros(at)).collect();
         for (at, zeros) in zeros.into_iter().enumerate() {
@@ -180,9 +197,12 @@ impl Struct {
 
 impl Type {
     fn read(text: &str, index: &HashMap<&str, usize>) -> Self {
+        // A name further in belongs to an item.
         let (named, text) = match text.split_once('=') {
-            Some((name, rest)) => (Some(name.to_owned()), rest),
-            None => (None, text),
+            Some((name, rest)) if !name.starts_with(['*', '[', '{']) => {
+                (Some(name.to_owned()), rest)
+            }
+            _ => (None, text),
         };
         if let Some(rest) = text.strip_prefix('*') {
             return Self::Pointer(Box::new(Self::read(rest, index)));

@@ -36,6 +36,7 @@ pub struct Cache {
     state: Mutex<State>,
     synced: watch::Sender<bool>,
     wake: Notify,
+    retired: CancellationToken,
 }
 
 #[derive(Default)]
@@ -151,6 +152,7 @@ impl Cache {
             state: Mutex::default(),
             synced: watch::Sender::new(false),
             wake: Notify::new(),
+            retired: CancellationToken::new(),
         })
     }
 
@@ -213,8 +215,21 @@ impl Cache {
     pub async fn run(self: Arc<Self>, client: Client, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
+            () = self.retired.cancelled() => {}
             () = self.follow(&client) => {}
         }
+    }
+
+    /// Whether only metadata is kept.
+    pub fn is_metadata_only(&self) -> bool {
+        self.metadata_only
+    }
+
+    /// Ends the watch of a kind that was uninstalled. Nobody waits for its first list any more.
+    pub fn retire(&self) {
+        self.retired.cancel();
+        self.clear();
+        self.synced.send_replace(true);
     }
 
     /// Tells the handlers that everything is gone, as when the kind was uninstalled.

@@ -132,11 +132,16 @@ impl Inventory {
         self.caches.read().values().cloned().collect()
     }
 
-    /// Returns when all resources are known and their caches filled.
-    pub async fn ready(&self) {
+    /// Returns when all resources are known.
+    pub async fn discovered(&self) {
         let mut round = self.round.subscribe();
         // The sender lives as long as `self`.
         drop(round.wait_for(|n| *n > 0).await);
+    }
+
+    /// Returns when all resources are known and their caches filled.
+    pub async fn ready(&self) {
+        self.discovered().await;
         for cache in self.caches() {
             cache.synced().await;
         }
@@ -187,6 +192,13 @@ impl Inventory {
     }
 
     fn take(&self, found: Vec<Resource>) {
+        let served: HashSet<&Kind> = found.iter().map(|resource| &resource.kind).collect();
+        let gone: Vec<Kind> =
+            self.caches.read().keys().filter(|kind| !served.contains(kind)).cloned().collect();
+        for kind in gone {
+            self.caches.write().remove(&kind);
+            self.rest.forget(&kind);
+        }
         for resource in found.iter().filter(|resource| is_followed(resource)) {
             if self.caches.read().contains_key(&resource.kind) {
                 continue;

@@ -145,7 +145,7 @@ impl NamespaceController {
         if !has {
             return Ok(());
         }
-        self.inventory.ready().await;
+        self.inventory.discovered().await;
         let name = meta::name(namespace);
         let mut remains = Vec::new();
         for resource in self.inventory.resources().iter() {

@@ -102,6 +102,18 @@ impl Rest {
         cache
     }
 
+    /// Ends the metadata cache of a kind that is no longer served. Whole caches stay: their controllers
+    /// wait for the kind to come back.
+    pub fn forget(&self, kind: &Kind) {
+        let mut caches = self.caches.write();
+        if caches.get(kind).is_some_and(|cache| cache.is_metadata_only())
+            && let Some(cache) = caches.remove(kind)
+        {
+            drop(caches);
+            cache.retire();
+        }
+    }
+
     /// Ends the pauses of all caches between attempts.
     pub fn hurry(&self) {
         for cache in self.caches.read().values() {

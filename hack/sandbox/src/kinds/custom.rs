@@ -7,13 +7,18 @@ use serde_json::{Value, json};
 
 use super::{Column, Custom, Kind, Scale};
 
-/// The served versions of a CRD. Errors are those of a schema that cannot be compiled.
-pub fn from_crd(crd: &Value) -> Result<Vec<Kind>, Vec<FieldError>> {
+/// The served versions of a CRD as of the store's `revision`. Errors are those of a schema that cannot
+/// be compiled.
+pub fn from_crd(crd: &Value, revision: u64) -> Result<Vec<Kind>, Vec<FieldError>> {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    versions.iter().filter(|v| v["served"] == json!(true)).map(|v| from_version(crd, v)).collect()
+    versions
+        .iter()
+        .filter(|v| v["served"] == json!(true))
+        .map(|v| from_version(crd, v, revision))
+        .collect()
 }
 
-fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
+fn from_version(crd: &Value, version: &Value, since: u64) -> Result<Kind, Vec<FieldError>> {
     let spec = &crd["spec"];
     let names = &spec["names"];
     let (group, plural, kind) =
@@ -25,6 +30,15 @@ fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
         .iter()
         .map(|f| text(&f["jsonPath"]).trim_start_matches('.').to_owned())
         .collect();
+    let deprecation = (version["deprecated"] == json!(true)).then(|| {
+        let said = version["deprecationWarning"].as_str().map(str::to_owned);
+        said.unwrap_or_else(|| {
+            let best = preferred(crd).filter(|best| *best != text(&version["name"]));
+            let instead = best.map(|best| format!("; use {group}/{best} {kind}"));
+            let name = text(&version["name"]);
+            format!("{group}/{name} {kind} is deprecated{}", instead.unwrap_or_default())
+        })
+    });
     Ok(Kind {
         version: text(&version["name"]),
         list_kind: or(text(&names["listKind"]), || format!("{kind}List")),
@@ -42,11 +56,20 @@ fn from_version(crd: &Value, version: &Value) -> Result<Kind, Vec<FieldError>> {
             openapi: schema.clone(),
             columns,
             selectable,
+            since,
+            deprecation,
         }),
         group,
         kind,
         plural,
     })
+}
+
+/// The best served version that is not deprecated.
+fn preferred(crd: &Value) -> Option<String> {
+    let fresh = |v: &&Value| v["served"] == json!(true) && v["deprecated"] != json!(true);
+    let names = list(&crd["spec"]["versions"]).iter().filter(fresh).map(|v| text(&v["name"]));
+    names.max_by_key(|name| version_order(name))
 }
 
 fn column(value: &Value) -> Column {

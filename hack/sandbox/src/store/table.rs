@@ -87,8 +87,9 @@ impl Filter {
 // === impl Table ===
 
 impl Table {
-    /// Keeps the change in the log and hands it to those it concerns.
-    pub(super) fn record(&mut self, change: Arc<Change>, log: usize) {
+    /// Keeps the change in the log and hands it to those it concerns. What leaves the log is returned:
+    /// its memory is given back when no lock is held.
+    pub(super) fn record(&mut self, change: Arc<Change>, log: usize) -> Vec<Arc<Change>> {
         let mut slow = Vec::new();
         for id in &self.general {
             self.offer(*id, &change, &mut slow);
@@ -107,11 +108,12 @@ impl Table {
         }
         slow.into_iter().for_each(|id| self.drop_watcher(id));
         self.log.push_back(change);
-        while self.log.len() > log {
-            if let Some(old) = self.log.pop_front() {
-                self.floor = old.revision;
-            }
+        let excess = self.log.len().saturating_sub(log);
+        let old: Vec<Arc<Change>> = self.log.drain(..excess).collect();
+        if let Some(last) = old.last() {
+            self.floor = last.revision;
         }
+        old
     }
 
     fn offer(&self, id: u64, change: &Arc<Change>, slow: &mut Vec<u64>) {

@@ -17,6 +17,10 @@ const BINDING: Resource<'static> = Resource { group: "", plural: "pods/binding" 
 /// Binds the pod to the node that the body names.
 pub async fn bind(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let binding = body::parse(call)?;
+    let given = meta::name(&binding);
+    if !given.is_empty() && given != call.name() {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     let node = binding["target"]["name"].as_str().unwrap_or("");
     check(&binding, node)?;
     loop {
@@ -63,22 +67,28 @@ fn check(binding: &Value, node: &str) -> Result<(), Status> {
     if node.is_empty() {
         errors.push(FieldError::new(FieldErrorKind::Required, "target.name", ""));
     }
-    if errors.is_empty() {
-        return Ok(());
+    // Upstream passes these on as bare errors, without a reason.
+    let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    match &texts[..] {
+        [] => Ok(()),
+        [one] => Err(Status::new(500, "", one.clone())),
+        many => Err(Status::new(500, "", format!("[{}]", many.join(", ")))),
     }
-    Err(Status::invalid("", "Binding", meta::name(binding), &errors))
 }
 
 fn refuse(name: &str, binding: &Value, pod: &Value) -> Result<(), Status> {
     let uid = meta::uid(binding);
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or("");
     let gated = pod["spec"]["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
-    let why = if !uid.is_empty() && uid != meta::uid(pod) {
-        format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+    if !uid.is_empty() && uid != meta::uid(pod) {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/pods/{}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            meta::namespace(pod),
             meta::uid(pod)
-        )
-    } else if meta::is_terminating(pod) {
+        );
+        return Err(Status::conflict(Resource { group: "", plural: "pods" }, name, &why));
+    }
+    let why = if meta::is_terminating(pod) {
         format!("pod {name} is being deleted, cannot be assigned to a host")
     } else if !bound.is_empty() {
         format!("pod {name} is already assigned to node {bound:?}")

@@ -122,7 +122,8 @@ fn is_ready(pod: &Value) -> bool {
 fn refusal(message: &str, cause: String, retry: Option<u32>) -> Status {
     Status {
         code: 429,
-        reason: "TooManyRequests",
+        reason: "TooManyRequests".into(),
+        warnings: Vec::new(),
         message: message.to_owned(),
         details: Some(Box::new(Details {
             causes: vec![Cause {

@@ -16,10 +16,10 @@ pub fn read(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let container = container(&pod.value, call)?;
     let node = pod.value["spec"]["nodeName"].as_str().unwrap_or("");
     if node.is_empty() {
-        return Err(Status::bad_request(format!(
-            "pod {} does not have a host assigned",
-            call.name()
-        )));
+        // Upstream answers so: the pod has written nothing anywhere.
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = http::StatusCode::NO_CONTENT;
+        return Ok(response);
     }
     let logs = api.logs.read().clone();
     let mut lines =

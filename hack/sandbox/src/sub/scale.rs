@@ -30,10 +30,10 @@ pub async fn write(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
             patch::json_patch(&current, &body::json(&call.body)?)?
         }
         (_, "application/merge-patch+json" | "application/strategic-merge-patch+json") => {
-            patch::merge_patch(&current, &body::json(&call.body)?)
+            patch::merge_patch(current, &body::json(&call.body)?)
         }
         (_, "application/apply-patch+yaml") => {
-            patch::merge_patch(&current, &body::yaml(&call.body)?)
+            patch::merge_patch(current, &body::yaml(&call.body)?)
         }
         _ => {
             return Err(Status::unsupported_media_type(&[
@@ -44,7 +44,7 @@ pub async fn write(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
         }
     };
     let replicas = wanted["spec"]["replicas"].as_i64().unwrap_or(0);
-    if replicas < 0 {
+    if replicas < 0 && call.kind.custom.is_none() {
         let error = FieldError::with_value(
             FieldErrorKind::Invalid,
             "spec.replicas",
@@ -109,10 +109,52 @@ fn pairs(labels: &Value) -> String {
 }
 
 fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
-    object.pointer(&path.replace('.', "/"))
+    object.pointer(&format!("/{}", path.trim_start_matches('.').replace('.', "/")))
 }
 
 fn nested(path: &str, value: Value) -> Value {
     let fields = path.split('.').filter(|f| !f.is_empty()).rev();
     fields.fold(value, |inner, field| json!({ field: inner }))
+}
+
+/// What is wrong with the numbers that the scale of a custom resource reads. Fields are named by path.
+pub fn errors(scale: &Scale, object: &Value) -> Vec<FieldError> {
+    let invalid = |path: &str, value: Value, detail: String| {
+        FieldError::with_value(FieldErrorKind::Invalid, path, &value, detail)
+    };
+    let check = |path: &String| {
+        let found = at(object, path)?;
+        match found.as_i64() {
+            None => Some(invalid(
+                path,
+                json!(0),
+                format!(
+                    "{path} accessor error: {} is of the type {}, expected int64",
+                    found.as_str().map_or_else(|| found.to_string(), str::to_owned),
+                    go_type(found)
+                ),
+            )),
+            Some(n) if n < 0 => {
+                Some(invalid(path, json!(n), "should be a non-negative integer".to_owned()))
+            }
+            Some(n) if n > i64::from(i32::MAX) => Some(invalid(
+                path,
+                json!(n),
+                format!("should be less than or equal to {}", i32::MAX),
+            )),
+            Some(_) => None,
+        }
+    };
+    [&scale.spec_replicas, &scale.status_replicas].into_iter().filter_map(check).collect()
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Null => "<nil>",
+    }
 }

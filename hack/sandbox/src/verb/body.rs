@@ -1,6 +1,8 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
-use muster_objects::status::Status;
+use http::Method;
+use muster_objects::meta;
+use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::Value;
 
 use crate::api::Call;
@@ -10,8 +12,12 @@ use crate::kinds::Kind;
 const OBJECT_TYPES: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
-/// Parses the body as JSON or YAML, whatever it holds.
+/// Parses the body as JSON, YAML or protobuf, whatever it holds.
 pub fn parse(call: &Call) -> Result<Value, Status> {
+    // Custom resources have no protobuf; their delete options and scales do.
+    let custom = call.kind.custom.is_some()
+        && call.method != Method::DELETE
+        && call.path.subresource != "scale";
     match call.content_type() {
         "" | "application/json" => json(&call.body).map_err(|status| {
             Status::bad_request(format!(
@@ -22,8 +28,27 @@ pub fn parse(call: &Call) -> Result<Value, Status> {
             ))
         }),
         "application/yaml" => yaml(&call.body),
+        "application/vnd.kubernetes.protobuf" if !custom => builtin::from_protobuf(&call.body),
+        _ if custom => Err(Status::unsupported_media_type(&OBJECT_TYPES[..2])),
         _ => Err(Status::unsupported_media_type(OBJECT_TYPES)),
     }
+}
+
+/// Parses the body as an object of the call's kind and takes its type off.
+pub fn object(call: &Call) -> Result<Value, Status> {
+    let mut value = parse(call)?;
+    take_type(&call.kind, &mut value).map_err(|mut status| {
+        if status.message.starts_with("Object '") {
+            status.message = format!(
+                "the object provided is unrecognized (must be of type {}): {} ({})",
+                call.kind.kind,
+                status.message,
+                beginning(&call.body)
+            );
+        }
+        status
+    })?;
+    Ok(value)
 }
 
 /// The first bytes of a body, as upstream quotes them.
@@ -47,8 +72,14 @@ pub fn json(body: &[u8]) -> Result<Value, Status> {
     })
 }
 
-/// Parses YAML (and so JSON).
+/// Parses YAML (and so JSON, which most clients send and which parses much faster as such).
 pub fn yaml(body: &[u8]) -> Result<Value, Status> {
+    if body.first() == Some(&b'{')
+        && let Ok(value) = serde_json::from_slice(body)
+        && super::duplicates::find(body).is_empty()
+    {
+        return Ok(value);
+    }
     let text = std::str::from_utf8(body)
         .map_err(|_| Status::bad_request("the body is not UTF-8: send JSON or YAML text"))?;
     serde_saphyr::from_str(text)
@@ -56,7 +87,7 @@ pub fn yaml(body: &[u8]) -> Result<Value, Status> {
 }
 
 /// Go's words for the most frequent syntax error; ours for the rest.
-fn go_words(body: &[u8], error: &serde_json::Error) -> String {
+pub fn go_words(body: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }
@@ -98,10 +129,23 @@ pub fn take_type(kind: &Kind, value: &mut Value) -> Result<(), Status> {
             kind.version, kind.kind,
         )))
     };
-    if custom && (api_version != expected || name != kind.kind) {
+    if custom && name != kind.kind {
+        let error = FieldError::with_value(
+            FieldErrorKind::Invalid,
+            "kind",
+            &Value::from(name.clone()),
+            format!("must be {}", kind.kind),
+        );
+        return Err(Status::invalid(&kind.group, &name, meta::name(value), &[error]));
+    }
+    if custom && api_version != expected {
+        // There is no schema for that version, so every field is unknown.
+        let fields = value.as_object().into_iter().flatten().map(|(field, _)| field);
+        let unknown = fields.filter(|field| *field != "metadata");
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
-        )));
+        ))
+        .warning(unknown.map(|field| format!("unknown field {field:?}"))));
     }
     if !api_version.is_empty() && api_version != expected {
         return wrong(format!(
@@ -137,6 +181,8 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
         Some(custom) => {
             let mut value = value;
             let unknown = custom.schema.prune(&mut value);
+            let unknown =
+                unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }
@@ -148,6 +194,18 @@ pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Statu
             }
             Ok((value, unknown))
         }
+    }
+}
+
+/// Go's name for the type of a JSON value.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::Object(_) => "object",
+        Value::Null => "null",
     }
 }
 
@@ -164,13 +222,10 @@ pub fn judge_unknown(kind: &Kind, mode: &str, unknown: Vec<String>) -> Result<Ve
         "Ignore" => Ok(Vec::new()),
         "Strict" if !unknown.is_empty() => {
             let listed = format!("strict decoding error: {}", unknown.join(", "));
-            Err(Status::bad_request(match kind.custom {
-                Some(_) => listed,
-                None => format!(
-                    "{0} in version {1:?} cannot be handled as a {0}: {listed}",
-                    kind.kind, kind.version
-                ),
-            }))
+            Err(Status::bad_request(format!(
+                "{0} in version {1:?} cannot be handled as a {0}: {listed}",
+                kind.kind, kind.version
+            )))
         }
         _ => Ok(unknown),
     }

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
-use muster_objects::managed;
 use muster_objects::meta;
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::{Value, json};
 
-use super::update::reset_of;
 use super::{body, write};
 use crate::admit::{self, Operation};
 use crate::api::{Api, Call};
@@ -31,12 +29,13 @@ pub struct Fresh {
 
 /// Creates from the request's body.
 pub async fn create(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
-    let mut value = body::parse(call)?;
-    body::take_type(&call.kind, &mut value)?;
+    let value = body::object(call)?;
     let (object, mut unknown) = body::shape_up(&call.kind, value)?;
     unknown.splice(0..0, body::duplicates(call));
     let warnings = body::judge_unknown(&call.kind, &call.query.field_validation, unknown)?;
-    let (stored, warnings) = insert(api, call, Fresh { object, warnings, managed: false }).await?;
+    let fresh = Fresh { object, warnings: warnings.clone(), managed: false };
+    let (stored, warnings) =
+        insert(api, call, fresh).await.map_err(|status| status.warning(warnings))?;
     let mut response =
         call.representation.object(201, &call.kind, &stored, &call.query.include_object);
     represent::warn(&mut response, &warnings);
@@ -66,16 +65,7 @@ pub async fn insert(
     let now = api.clock.stamp();
     system_fields(kind, &mut object, &now);
     if !managed {
-        managed::track_update(
-            None,
-            &mut object,
-            &call.manager(),
-            "",
-            &kind.api_version(),
-            &now,
-            &kind.shape,
-            &reset_of(kind, ""),
-        );
+        write::track(api, call, None, &mut object);
     }
     let name = meta::name(&object).to_owned();
     let (changed, more) = write::mutate(api, call, Operation::Create, &name, object, None).await?;
@@ -94,6 +84,10 @@ pub async fn insert(
             allocate_port: &|| node_port(api),
         };
         builtin::prepare_create(&kind.group, &kind.kind, &mut object, &prepare);
+        if kind.is("", "Node") {
+            // A node's status shows all its fields, empty as they are.
+            kind.shape.complete(&mut object);
+        }
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             crd::prepare_create(&mut object);
         }
@@ -112,13 +106,16 @@ pub async fn insert(
     loop {
         let name = meta::name(&object).to_owned();
         let key = write::key(kind, call, &name);
-        match api.store.put(&kind.resource, key, Expect::Absent, object.clone()) {
+        // Only a generated name is tried again.
+        let again = if tries > 0 { object.clone() } else { Value::Null };
+        match api.store.put(&kind.resource, key, Expect::Absent, object) {
             Ok(stored) => {
                 write::written(api, kind, &stored.value);
                 return Ok((stored, warnings));
             }
             Err(_) if tries > 0 => {
                 tries -= 1;
+                object = again;
                 let next = write::generated_name(&generate);
                 meta::edit(&mut object).insert("name".into(), json!(next));
             }

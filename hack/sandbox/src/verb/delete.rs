@@ -255,9 +255,8 @@ fn step(
         if kind.is("", "Pod") {
             mark(kind, &mut next, &live.value, now, 0);
         }
-        let answer = Arc::new(Object::unstored(next.clone()));
         return Ok(match api.store.remove(&kind.resource, &key, expect, next) {
-            Ok(_) => Outcome::Gone(answer),
+            Ok(gone) => Outcome::Gone(gone),
             Err(_) => Outcome::Raced,
         });
     }
@@ -298,7 +297,9 @@ fn mark(kind: &Kind, next: &mut Value, live: &Value, now: Timestamp, grace: i64)
     let at = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(now);
     let metadata = meta::edit(next);
     metadata.insert("deletionTimestamp".into(), json!(clock::seconds(at)));
-    metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+    if !kind.is("", "Namespace") {
+        metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+    }
     if first && let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
         metadata.insert("generation".into(), json!(generation + 1));
     }

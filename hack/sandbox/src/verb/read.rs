@@ -52,6 +52,9 @@ pub fn list(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let limit = if call.query.limit == 0 { usize::MAX } else { call.query.limit };
     let page: Vec<(&Key, &Arc<Object>)> = wanted.by_ref().take(limit).collect();
     let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if call.kind.custom.is_some() && call.representation.form != Form::Table {
+        metadata["continue"] = json!("");
+    }
     let rest = if page.len() < limit { 0 } else { wanted.count() };
     if rest > 0
         && let Some((last, _)) = page.last()
@@ -68,7 +71,7 @@ pub fn list(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
 fn send(call: &Call, page: &[(&Key, &Arc<Object>)], metadata: &Value) -> Response<Body> {
     let kind = &*call.kind;
     let plain = call.representation.form == Form::Whole && !call.representation.yaml;
-    if plain && !kind.is_new_event() {
+    if plain && page.iter().all(|(_, object)| represent::is_verbatim(kind, object)) {
         return represent::send(200, assemble(kind, page, metadata).into());
     }
     let values = || page.iter().map(|(_, object)| &object.value);
@@ -87,10 +90,19 @@ fn send(call: &Call, page: &[(&Key, &Arc<Object>)], metadata: &Value) -> Respons
             "kind": kind.list_kind,
             "apiVersion": kind.api_version(),
             "metadata": metadata,
-            "items": values().map(|v| represent::viewed(kind, v)).collect::<Vec<_>>(),
+            "items": values().map(|v| item(kind, v)).collect::<Vec<_>>(),
         }),
     };
     call.representation.value(200, &value)
+}
+
+/// An item of a list: those of custom resources carry their type.
+fn item(kind: &Kind, value: &Value) -> Value {
+    if kind.custom.is_some() {
+        represent::typed(kind, value)
+    } else {
+        represent::viewed(kind, value)
+    }
 }
 
 /// The list's bytes, put together from the stored ones. Items of custom resources carry their type.
@@ -179,7 +191,9 @@ fn check_match(call: &Call) -> Result<bool, Status> {
         Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))
     };
     match query.resource_version_match.as_str() {
+        "" if query.initial_events.is_some() => wrong_initial(),
         "" => Ok(false),
+        _ if query.initial_events.is_some() => wrong_initial(),
         _ if query.resource_version.is_empty() && query.initial_events.is_none() => wrong(
             FieldErrorKind::Forbidden,
             None,
@@ -203,6 +217,23 @@ fn check_match(call: &Call) -> Result<bool, Status> {
             "supported values: \"Exact\", \"NotOlderThan\", \"\"",
         ),
     }
+}
+
+fn wrong_initial() -> Result<bool, Status> {
+    let forbidden =
+        |field: &str, detail: &str| FieldError::new(FieldErrorKind::Forbidden, field, detail);
+    Err(Status::invalid(
+        "meta.k8s.io",
+        "ListOptions",
+        "",
+        &[
+            forbidden(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ),
+            forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"),
+        ],
+    ))
 }
 
 /// A `resourceVersion` as a number; unset is 0.
@@ -229,7 +260,8 @@ pub fn compacted(asked: u64, gone: Compacted) -> Status {
 fn too_large(asked: u64, now: u64) -> Status {
     Status {
         code: 504,
-        reason: "Timeout",
+        reason: "Timeout".into(),
+        warnings: Vec::new(),
         message: format!("Timeout: Too large resource version: {asked}, current: {now}"),
         details: Some(Box::new(Details {
             causes: vec![Cause {

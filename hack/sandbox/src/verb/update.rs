@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{Method, Response};
 use muster_objects::apply::{self, Apply};
-use muster_objects::managed::{self, Reset};
 use muster_objects::patch::{self, PatchKind};
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use muster_objects::{meta, strategic};
@@ -55,9 +54,7 @@ pub async fn update(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
 /// Reads the asked change.
 fn change(call: &Call) -> Result<Change, Status> {
     if call.method == Method::PUT {
-        let mut value = body::parse(call)?;
-        body::take_type(&call.kind, &mut value)?;
-        return Ok(Change::Put(value));
+        return Ok(Change::Put(body::object(call)?));
     }
     let kind = match call.content_type() {
         "application/json-patch+json" => PatchKind::Json,
@@ -66,7 +63,19 @@ fn change(call: &Call) -> Result<Change, Status> {
             PatchKind::Strategic
         }
         "application/apply-patch+yaml" => PatchKind::Apply,
-        _ => return Err(Status::unsupported_media_type(accepted(&call.kind))),
+        "application/strategic-merge-patch+json" => {
+            return Err(Status::unsupported_media_type(&[
+                "application/json-patch+json",
+                "application/merge-patch+json",
+                "application/apply-patch+yaml",
+            ]));
+        }
+        _ => {
+            let mut status =
+                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            status.details = Some(Box::default());
+            return Err(status);
+        }
     };
     if kind == PatchKind::Apply {
         apply_options(call)?;
@@ -80,26 +89,17 @@ fn change(call: &Call) -> Result<Change, Status> {
         );
         return Err(Status::invalid("meta.k8s.io", "PatchOptions", "", &[error]));
     }
-    let value = serde_json::from_slice(&call.body)
-        .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
+    let value: Value = serde_json::from_slice(&call.body).map_err(|error| {
+        let words = body::go_words(&call.body, &error);
+        Status::bad_request(format!("error decoding patch: {words}"))
+    })?;
+    if kind != PatchKind::Json && !value.is_object() {
+        return Err(Status::bad_request(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            body::go_type(&value)
+        )));
+    }
     Ok(Change::Patch(kind, value))
-}
-
-fn accepted(kind: &Kind) -> &'static [&'static str] {
-    const BUILTIN: &[&str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-        "application/apply-patch+cbor",
-    ];
-    const CUSTOM: &[&str] = &[
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/apply-patch+yaml",
-        "application/apply-patch+cbor",
-    ];
-    if kind.custom.is_some() { CUSTOM } else { BUILTIN }
 }
 
 fn apply_options(call: &Call) -> Result<(), Status> {
@@ -174,7 +174,10 @@ async fn once(
     live: Arc<Object>,
 ) -> Result<Option<Updated>, Status> {
     let kind = &*call.kind;
-    let old = &live.value;
+    // An object from before the present schema is read with the schema's defaults.
+    let viewed = (kind.custom.is_some() && !represent::is_verbatim(kind, &live))
+        .then(|| represent::viewed(kind, &live.value));
+    let old = viewed.as_ref().unwrap_or(&live.value);
     let (mut new, mut warnings) = compute(api, call, change, old)?;
     same_name(call, &new)?;
     let asked_revision = meta::text(&new, "resourceVersion").to_owned();
@@ -227,7 +230,7 @@ async fn once(
     let done = if gone {
         // The answer shows the object as it went, with the revision it had.
         let answer = Arc::new(Object::unstored(new.clone()));
-        api.store.remove(&kind.resource, &key, expect, new).map(|_| answer)
+        api.store.remove(&kind.resource, &key, expect, old.clone()).map(|_| answer)
     } else {
         api.store.put(&kind.resource, key, expect, new)
     };
@@ -258,7 +261,7 @@ fn compute(
             let live = represent::typed(kind, old);
             let mut patched = match how {
                 PatchKind::Json => patch::json_patch(&live, patch)?,
-                PatchKind::Merge => patch::merge_patch(&live, patch),
+                PatchKind::Merge => patch::merge_patch(live, patch),
                 _ => strategic::strategic(&live, patch, &kind.shape)?,
             };
             body::take_type(kind, &mut patched)?;
@@ -271,19 +274,23 @@ fn compute(
     }
     let warnings = body::judge_unknown(kind, mode, unknown)?;
     keep_system_fields(kind, &mut new, old);
+    write::track(api, call, Some(old), &mut new);
+    if kind.custom.is_some() && call.path.subresource == "scale" {
+        forget_scale_time(&mut new);
+    }
+    // Upstream records who wrote what before it puts back what this endpoint may not write.
     reset(kind, &call.path.subresource, &mut new, old);
-    let (manager, now) = (call.manager(), api.clock.stamp());
-    managed::track_update(
-        Some(old),
-        &mut new,
-        &manager,
-        &call.path.subresource,
-        &kind.api_version(),
-        &now,
-        &kind.shape,
-        &reset_of(kind, &call.path.subresource),
-    );
     Ok((new, warnings))
+}
+
+/// Upstream maps the managed fields of a custom resource through its Scale and loses the time.
+fn forget_scale_time(object: &mut Value) {
+    let entries = meta::edit(object).get_mut("managedFields").and_then(Value::as_array_mut);
+    for entry in
+        entries.into_iter().flatten().filter(|entry| entry["subresource"] == json!("scale"))
+    {
+        meta::as_map(entry).remove("time");
+    }
 }
 
 /// Server-side apply: merges the configuration into the live object.
@@ -295,7 +302,10 @@ fn apply_config(
 ) -> Result<(Value, Vec<String>), Status> {
     let kind = &*call.kind;
     let unknown = match &kind.custom {
-        Some(custom) => custom.schema.prune(&mut config.clone()),
+        Some(custom) => {
+            let unknown = custom.schema.prune(&mut config.clone());
+            unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
+        }
         None => builtin::decode(&kind.group, &kind.kind, config.clone())
             .map(|(_, unknown)| unknown)
             .unwrap_or_default(),
@@ -315,7 +325,7 @@ fn apply_config(
         kind: &kind.kind,
         now: &now,
         shape: &kind.shape,
-        reset: &reset_of(kind, &call.path.subresource),
+        reset: &write::reset_of(kind, &call.path.subresource),
     })?;
     let mut merged = merged;
     body::take_type(kind, &mut merged)?;
@@ -325,11 +335,6 @@ fn apply_config(
         reset(kind, subresource, &mut new, old);
     }
     Ok((new, warnings))
-}
-
-/// What this endpoint can never own.
-pub fn reset_of(kind: &Kind, subresource: &str) -> Reset {
-    Reset::of(&kind.group, &kind.kind, subresource, kind.status)
 }
 
 /// Restores what this endpoint may not write.
@@ -355,6 +360,7 @@ fn reset(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
         }
     } else if kind.status {
         match old.get("status") {
+            Some(status) if new.get("status") == Some(status) => None,
             Some(status) => meta::as_map(new).insert("status".into(), status.clone()),
             None => meta::as_map(new).remove("status"),
         };
@@ -398,7 +404,7 @@ fn settle(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
             meta::edit(new).insert("generation".into(), json!(generation));
         }
-    } else if subresource.is_empty() {
+    } else if matches!(subresource, "" | "scale") {
         builtin::prepare_update(&kind.group, &kind.kind, new, old);
         if kind.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             crd::prepare_update(new, old);

@@ -44,6 +44,8 @@ struct Watch {
     lagged: Arc<std::sync::atomic::AtomicBool>,
     bookmarks: bool,
     tick: Timer,
+    /// Bookmarks come this often; for a short watch, once before it ends.
+    every: Duration,
     end: Timer,
     done: bool,
 }
@@ -92,6 +94,7 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
         lagged,
         bookmarks: query.bookmarks,
         tick: Box::pin(std::future::pending()),
+        every: bookmark_interval(query.timeout_seconds),
         end,
         done: false,
     };
@@ -116,24 +119,28 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
 /// Whether the watch begins with all objects and says when they are through.
 fn initial_events(call: &Call) -> Result<bool, Status> {
     let query = &call.query;
-    let Some(wanted) = query.initial_events else { return Ok(false) };
-    let refuse = |field: &str, detail: &str| {
-        let error = FieldError::new(FieldErrorKind::Forbidden, field, detail);
-        Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))
+    let forbidden =
+        |detail: &str| FieldError::new(FieldErrorKind::Forbidden, "resourceVersionMatch", detail);
+    let errors = match (query.initial_events, query.resource_version_match.as_str()) {
+        (None, "") => return Ok(false),
+        (Some(wanted), "NotOlderThan") => return Ok(wanted),
+        (None, _) => vec![forbidden(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        )],
+        (Some(_), "") => vec![forbidden(
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        )],
+        (Some(_), other) => vec![
+            forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+            FieldError::with_value(
+                FieldErrorKind::NotSupported,
+                "resourceVersionMatch",
+                &json!(other),
+                "supported values: \"NotOlderThan\"",
+            ),
+        ],
     };
-    if query.resource_version_match.is_empty() {
-        return refuse(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
-    }
-    if query.resource_version_match != "NotOlderThan" {
-        return refuse(
-            "resourceVersionMatch",
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-        );
-    }
-    Ok(wanted)
+    Err(Status::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
 // === impl Watch ===
@@ -181,7 +188,7 @@ impl Watch {
     }
 
     fn wind_up(&mut self) {
-        self.tick = Box::pin(self.api.clock.sleep(BOOKMARK_EVERY));
+        self.tick = Box::pin(self.api.clock.sleep(self.every));
     }
 
     /// Appends to `line` whatever waits already.
@@ -254,7 +261,7 @@ impl Watch {
 
     fn event(&mut self, type_: &str, object: &Object) -> Bytes {
         let kind = &*self.kind;
-        if self.form == Form::Whole && !kind.is_new_event() {
+        if self.form == Form::Whole && represent::is_verbatim(kind, object) {
             let opening = kind.opening();
             let mut out = Vec::with_capacity(object.bare.len() + opening.len() + 40);
             out.extend_from_slice(b"{\"type\":\"");
@@ -283,8 +290,7 @@ impl Watch {
     }
 
     fn bookmark(&self, revision: u64, initial: bool) -> Bytes {
-        let mut metadata =
-            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
@@ -302,6 +308,14 @@ impl Watch {
     fn too_slow(&self) -> Bytes {
         let status = Status::expired("the watch was too slow: list again and watch from there");
         encode("ERROR", &status.to_value())
+    }
+}
+
+/// Every ten seconds; for a watch that ends sooner, two seconds before its end.
+fn bookmark_interval(timeout_seconds: Option<u64>) -> Duration {
+    match timeout_seconds {
+        Some(seconds) if seconds < 12 => Duration::from_secs(seconds.saturating_sub(2).max(1)),
+        _ => BOOKMARK_EVERY,
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use muster_objects::managed::{self, Reset};
 use muster_objects::meta;
 use muster_objects::status::{FieldError, Status};
 use rand::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admit::{Attempt, Gvk, Gvr, Operation};
 use crate::api::{Api, Call};
 use crate::builtin::{self, NameRule};
 use crate::kinds::Kind;
 use crate::represent;
-use crate::{control, crd};
+use crate::{control, crd, sub};
 
 /// Letters of generated names: no vowels, so that no words come out.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -27,6 +28,31 @@ pub fn random_letters(n: usize) -> String {
 pub fn generated_name(base: &str) -> String {
     let base: String = base.chars().take(58).collect();
     format!("{base}{}", random_letters(5))
+}
+
+/// What this endpoint can never own.
+pub fn reset_of(kind: &Kind, subresource: &str) -> Reset {
+    Reset::of(&kind.group, &kind.kind, subresource, kind.status)
+}
+
+/// Records who wrote what. The newer view of events is tracked in its own terms.
+pub fn track(api: &Api, call: &Call, old: Option<&Value>, new: &mut Value) {
+    let kind = &*call.kind;
+    let (manager, now) = (call.manager(), api.clock.stamp());
+    let subresource = call.path.subresource.as_str();
+    let reset = reset_of(kind, subresource);
+    let version = kind.api_version();
+    let track = |old: Option<&Value>, new: &mut Value| {
+        managed::track_update(old, new, &manager, subresource, &version, &now, &kind.shape, &reset);
+    };
+    if !kind.is_new_event() {
+        return track(old, new);
+    }
+    let (old, mut viewed) = (old.map(builtin::event_to_v1), builtin::event_to_v1(new));
+    track(old.as_ref(), &mut viewed);
+    if let Some(fields) = viewed["metadata"].get("managedFields") {
+        meta::edit(new).insert("managedFields".into(), fields.clone());
+    }
 }
 
 /// What admission is asked.
@@ -49,9 +75,31 @@ fn attempt<'a>(
         old,
         user: &call.user,
         dry_run: call.query.dry_run,
-        options: Value::Null,
+        options: options(call, operation),
         warnings: Vec::new(),
     }
+}
+
+/// The request's options, as webhooks see them.
+fn options(call: &Call, operation: Operation) -> Value {
+    // A patch is an update by the time webhooks hear of it.
+    let kind = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Delete => "DeleteOptions",
+        _ => "UpdateOptions",
+    };
+    let query = &call.query;
+    let mut out = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    if query.dry_run {
+        out["dryRun"] = json!(["All"]);
+    }
+    if !query.field_manager.is_empty() {
+        out["fieldManager"] = json!(query.field_manager);
+    }
+    if !query.field_validation.is_empty() {
+        out["fieldValidation"] = json!(query.field_validation);
+    }
+    out
 }
 
 /// Runs the object through the mutating half of admission.
@@ -92,6 +140,7 @@ pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     match &kind.custom {
         Some(custom) => {
             errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
+            errors.extend(scale_errors(kind, object));
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
             if errors.is_empty() {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
@@ -118,6 +167,7 @@ pub fn validate_update(
             errors = builtin::validate_metadata_update(new, old);
             // Upstream checks metadata twice on update, and says so twice.
             errors.extend(builtin::validate_metadata_update(new, old));
+            errors.extend(scale_errors(kind, new));
             let (new, old) = (represent::typed(kind, new), represent::typed(kind, old));
             errors.extend(if subresource == "status" {
                 custom.schema.validate_status(&new, Some(&old))
@@ -139,6 +189,10 @@ pub fn validate_update(
     invalid(kind, new, errors)
 }
 
+fn scale_errors(kind: &Kind, object: &Value) -> Vec<FieldError> {
+    kind.scale.as_ref().map(|scale| sub::scale::errors(scale, object)).unwrap_or_default()
+}
+
 /// Kinds whose rules live elsewhere: CRDs with the schemas, webhooks with admission.
 fn special_errors(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     match kind.group.as_str() {
@@ -152,7 +206,9 @@ fn invalid(kind: &Kind, object: &Value, errors: Vec<FieldError>) -> Result<(), S
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(&kind.group, &kind.kind, meta::name(object), &errors))
+    // Both views of an event are one kind inside.
+    let group = if kind.is_new_event() { "" } else { kind.group.as_str() };
+    Err(Status::invalid(group, &kind.kind, meta::name(object), &errors))
 }
 
 /// The key under which the store keeps an object.

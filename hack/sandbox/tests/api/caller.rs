@@ -130,15 +130,16 @@ async fn answer(response: Response<Body>) -> Answer {
     Answer { code: head.status.as_u16(), headers: head.headers, body }
 }
 
-/// Runs a law over inputs drawn from a fixed seed.
+/// Runs a law over inputs drawn from a fixed seed. `MUSTER_CASES=20` runs twenty times as many.
 pub fn law<S: Strategy, F: Future<Output = ()>>(
     cases: u32,
     inputs: S,
     check: impl Fn(S::Value) -> F,
 ) {
     panics::watch();
+    let times = std::env::var("MUSTER_CASES").ok().and_then(|text| text.parse().ok());
     let config = Config {
-        cases,
+        cases: cases * times.unwrap_or(1),
         max_shrink_iters: 100,
         max_shrink_time: 10_000,
         failure_persistence: None,

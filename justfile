@@ -1,0 +1,47 @@
+# Shortcuts. Everything here is a command that you can type yourself.
+
+# list the shortcuts
+default:
+    @just --list
+
+# start a small cluster and show it; stays up until Ctrl-C
+demo *args:
+    cargo demo -- {{args}}
+
+# all tests that need only Rust
+test *args:
+    cargo test --workspace {{args}}
+
+# formatting, lints, documentation
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# what CI runs, with times
+ci:
+    .ci/run
+
+# start a real control plane (needs Go)
+cluster-up *args:
+    hack/cluster/up {{args}}
+
+# stop it
+cluster-down *args:
+    hack/cluster/down {{args}}
+
+# all suites on a fresh real control plane and on the sandbox
+cluster-test:
+    hack/cluster/test
+
+# how fast the sandbox is
+bench *args:
+    cargo bench --package muster-sandbox {{args}}
+
+# known vulnerabilities, licences, duplicates (needs cargo-deny, fetches the advisory database)
+deny:
+    cargo deny check
+
+# files that grew too long, names that say nothing
+house:
+    hack/house

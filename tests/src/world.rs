@@ -1,0 +1,255 @@
+//! A cluster to try things on: `World::new().nodes(8).start()`.
+//!
+//! By default it is a sandbox in this process. With `MUSTER_KUBECONFIG` it is a namespace and some simulated nodes
+//! of a real cluster, with names of their own, taken away at the end; everything else is the same.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, ListParams};
+use muster_sandbox::Sandbox;
+use muster_sandbox::kubelet::Kubelets;
+
+mod cluster;
+mod devices;
+mod gate;
+pub mod jobset;
+mod manifest;
+mod plan;
+mod wait;
+
+use cluster::Cluster;
+
+pub use devices::HeldDevices;
+pub use gate::{Gate, HOLD};
+pub use jobset::Ended;
+pub use manifest::Kinds;
+pub use plan::Plan;
+pub use wait::{PATIENCE, Seen, until, until_told};
+
+/// The environment variable that names the kubeconfig of a real cluster.
+pub const KUBECONFIG: &str = "MUSTER_KUBECONFIG";
+
+/// A running cluster with nodes.
+pub struct World {
+    place: Place,
+    client: Client,
+    namespace: String,
+    gate: Gate,
+    kinds: Kinds,
+    folder: tempfile::TempDir,
+}
+
+enum Place {
+    Sandbox(Box<Sandbox>),
+    Cluster(Box<Cluster>),
+}
+
+// === impl World ===
+
+impl World {
+    /// A world to come, without nodes.
+    #[allow(clippy::new_ret_no_self, reason = "a world is planned before it is")]
+    pub fn new() -> Plan {
+        Plan::default()
+    }
+
+    /// Whether a real cluster is meant.
+    pub fn is_real() -> bool {
+        std::env::var_os(KUBECONFIG).is_some_and(|path| !path.is_empty())
+    }
+
+    async fn begin(plan: Plan) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("muster-").tempdir()?;
+        let gate = plan.gate.clone();
+        let (place, client, namespace) = match std::env::var_os(KUBECONFIG) {
+            Some(path) if !path.is_empty() => {
+                let cluster = Cluster::start(PathBuf::from(path), plan, folder.path()).await?;
+                let (client, namespace) = (cluster.client(), cluster.namespace().to_owned());
+                (Place::Cluster(Box::new(cluster)), client, namespace)
+            }
+            _ => {
+                let nodes = plan.specs(folder.path(), None);
+                let sandbox = Sandbox::builder()
+                    .strict(plan.strict)
+                    .seed(plan.seed)
+                    .port(plan.port)
+                    .kubelet(plan.kubelet_options())
+                    .nodes(nodes)
+                    .start()
+                    .await
+                    .context("the sandbox does not start")?;
+                let client = sandbox.client();
+                (Place::Sandbox(Box::new(sandbox)), client, "default".to_owned())
+            }
+        };
+        let world = Self { place, client, namespace, gate, kinds: Kinds::default(), folder };
+        match world.ready().await {
+            Ok(()) => Ok(world),
+            Err(error) => {
+                world.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Pods can be created as soon as their service account is there.
+    async fn ready(&self) -> anyhow::Result<()> {
+        let accounts: Api<ServiceAccount> = self.api();
+        self.until("the default service account", async || {
+            Ok(match accounts.get_opt("default").await? {
+                Some(_) => Seen::Yes(()),
+                None => Seen::NotYet("no service account".to_owned()),
+            })
+        })
+        .await
+    }
+
+    /// A client as the administrator.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// A client with a token of one's own.
+    pub fn client_as(&self, token: &str) -> anyhow::Result<Client> {
+        match &self.place {
+            Place::Sandbox(sandbox) => sandbox.http_client_as(token),
+            Place::Cluster(cluster) => cluster.client_as(token),
+        }
+    }
+
+    /// The namespace to work in.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Objects of a kind in the world's namespace.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.client(), &self.namespace)
+    }
+
+    /// Where the server listens.
+    pub fn url(&self) -> String {
+        match &self.place {
+            Place::Sandbox(sandbox) => sandbox.url(),
+            Place::Cluster(cluster) => cluster.url().to_owned(),
+        }
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
+        match &self.place {
+            Place::Sandbox(sandbox) => sandbox.kubeconfig_path(),
+            Place::Cluster(cluster) => cluster.kubeconfig().to_owned(),
+        }
+    }
+
+    /// Below this folder each node has the directory that stands for its `/`.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The sandbox, unless the cluster is a real one.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        match &self.place {
+            Place::Sandbox(sandbox) => Some(sandbox),
+            Place::Cluster(_) => None,
+        }
+    }
+
+    /// The same, to restart it.
+    pub fn sandbox_mut(&mut self) -> Option<&mut Sandbox> {
+        match &mut self.place {
+            Place::Sandbox(sandbox) => Some(sandbox),
+            Place::Cluster(_) => None,
+        }
+    }
+
+    /// The simulated nodes, if there are any.
+    pub fn kubelets(&self) -> Option<&Kubelets> {
+        match &self.place {
+            Place::Sandbox(sandbox) => sandbox.kubelets(),
+            Place::Cluster(cluster) => cluster.kubelets(),
+        }
+    }
+
+    /// Holds back the containers of the image [`HOLD`].
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The pods of the namespace that the label selector picks, by name.
+    pub async fn pods(&self, selector: &str) -> anyhow::Result<Vec<Pod>> {
+        let params = ListParams::default().labels(selector);
+        let mut pods = self.api::<Pod>().list(&params).await?.items;
+        pods.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        Ok(pods)
+    }
+
+    /// Waits until so many pods that the selector picks are in this phase, and no others are there.
+    pub async fn pods_in(
+        &self,
+        selector: &str,
+        count: usize,
+        phase: &str,
+    ) -> anyhow::Result<Vec<Pod>> {
+        self.until(&format!("{count} pods {selector} {phase}"), async || {
+            let pods = self.pods(selector).await?;
+            let there = pods.iter().filter(|pod| jobset::phase(pod) == phase).count();
+            if there == count && pods.len() == count {
+                return Ok(Seen::Yes(pods));
+            }
+            Ok(Seen::NotYet(jobset::summary(&pods)))
+        })
+        .await
+    }
+
+    /// Looks until `look` has seen it, for at most [`PATIENCE`].
+    pub async fn until<T>(
+        &self,
+        what: &str,
+        look: impl AsyncFnMut() -> anyhow::Result<Seen<T>>,
+    ) -> anyhow::Result<T> {
+        until(what, PATIENCE, look).await
+    }
+
+    /// Ends it; what a lasting cluster would keep is taken away.
+    pub async fn stop(self) {
+        self.gate.open();
+        match self.place {
+            Place::Sandbox(sandbox) => sandbox.stop().await,
+            Place::Cluster(cluster) => cluster.stop().await,
+        }
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Starts it. Ready when this returns: pods can be created, nodes are registered.
+    pub async fn start(self) -> anyhow::Result<World> {
+        World::begin(self).await
+    }
+
+    /// Starts it, does `body`, and ends it whatever comes of it.
+    pub async fn run(
+        self,
+        body: impl AsyncFnOnce(&mut World) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut world = self.start().await?;
+        let outcome = std::panic::AssertUnwindSafe(body(&mut world)).catch_unwind().await;
+        let stopped = tokio::time::timeout(Duration::from_secs(120), world.stop()).await;
+        match outcome {
+            Ok(Ok(())) => stopped.context("the world does not end"),
+            Ok(Err(error)) => Err(error),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Objects from YAML or JSON.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::Context;
+use kube::api::{Api, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
+use kube::discovery::{self, Scope};
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+
+use super::plan::WORLD;
+use super::{Place, Seen, World, until};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What discovery said of kinds, asked once each.
+#[derive(Debug, Default)]
+pub struct Kinds(Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>);
+
+impl World {
+    /// Creates the objects of a manifest: YAML documents or JSON. Namespaced ones that name no namespace come into
+    /// the world's own. What the server refuses for a moment is sent again.
+    pub async fn create(&self, manifest: &str) -> anyhow::Result<Vec<Value>> {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(manifest).context("the manifest cannot be read")?;
+        let mut made = Vec::new();
+        for document in documents {
+            made.push(self.create_object(document).await?);
+        }
+        Ok(made)
+    }
+
+    /// Creates one object.
+    pub async fn create_object(&self, mut object: Value) -> anyhow::Result<Value> {
+        if let Place::Cluster(cluster) = &self.place {
+            keep_to(cluster.mark(), &mut object);
+        }
+        let api = self.api_of(&object).await?;
+        let object: DynamicObject = serde_json::from_value(object)?;
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let what = format!("the creation of {name}");
+        let made = until(&what, PATIENCE, async || {
+            match api.create(&PostParams::default(), &object).await {
+                Ok(made) => Ok(Seen::Yes(Ok(made))),
+                Err(kube::Error::Api(refused)) if refused.code == 429 || refused.code >= 500 => {
+                    Ok(Seen::NotYet(refused.message.clone()))
+                }
+                Err(error) => Ok(Seen::Yes(Err(error))),
+            }
+        });
+        Ok(serde_json::to_value(made.await?.with_context(|| format!("creating {name}"))?)?)
+    }
+
+    /// Where objects of this kind live.
+    async fn api_of(&self, object: &Value) -> anyhow::Result<Api<DynamicObject>> {
+        let types = TypeMeta::deserialize_from(object)?;
+        let kind = GroupVersionKind::try_from(types)?;
+        let mut known = self.kinds.0.lock().await;
+        let (resource, namespaced) = match known.get(&kind) {
+            Some(found) => found.clone(),
+            None => {
+                let what = format!("kind {} in {}", kind.kind, kind.api_version());
+                let found = until(&what, PATIENCE, async || {
+                    let (resource, about) = discovery::pinned_kind(&self.client, &kind).await?;
+                    Ok(Seen::Yes((resource, about.scope == Scope::Namespaced)))
+                })
+                .await?;
+                known.insert(kind, found.clone());
+                found
+            }
+        };
+        let own = object.pointer("/metadata/namespace").and_then(Value::as_str);
+        Ok(match namespaced {
+            true => {
+                let namespace = own.unwrap_or(self.namespace());
+                Api::namespaced_with(self.client(), namespace, &resource)
+            }
+            false => Api::all_with(self.client(), &resource),
+        })
+    }
+}
+
+trait FromObject: Sized {
+    fn deserialize_from(object: &Value) -> anyhow::Result<Self>;
+}
+
+impl FromObject for TypeMeta {
+    fn deserialize_from(object: &Value) -> anyhow::Result<Self> {
+        serde_json::from_value(object.clone()).context("the object has no apiVersion and kind")
+    }
+}
+
+/// Keeps every pod and pod template in the object on the nodes of the marked world.
+fn keep_to(mark: &str, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            if fields.get("containers").is_some_and(Value::is_array) {
+                bind_spec(mark, fields);
+            }
+            fields.values_mut().for_each(|inner| keep_to(mark, inner));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|inner| keep_to(mark, inner)),
+        _ => {}
+    }
+}
+
+fn bind_spec(mark: &str, spec: &mut Map<String, Value>) {
+    let selector = spec.entry("nodeSelector").or_insert_with(|| json!({}));
+    if let Some(selector) = selector.as_object_mut() {
+        selector.insert(WORLD.to_owned(), mark.into());
+    }
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    if let Some(tolerations) = tolerations.as_array_mut() {
+        tolerations.push(json!({ "key": WORLD, "value": mark, "effect": "NoSchedule" }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_template_deep_in_an_object_is_kept_on_the_nodes_of_its_world() {
+        let mut set = json!({ "spec": { "replicatedJobs": [ { "template": { "spec": { "template": {
+            "spec": { "containers": [ { "name": "c" } ] } } } } } ] } });
+        keep_to("w", &mut set);
+        let spec = &set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"];
+        assert_eq!(spec["nodeSelector"], json!({ WORLD: "w" }));
+        assert_eq!(spec["tolerations"][0]["value"], "w");
+    }
+}

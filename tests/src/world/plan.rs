@@ -1,0 +1,103 @@
+//! What a world shall be made of.
+
+use std::path::Path;
+use std::time::Duration;
+
+use muster_sandbox::hardware::Profile;
+use muster_sandbox::kubelet::{Containers, KubeletOptions, NodeSpec};
+use serde_json::json;
+
+use super::gate::{Gate, HOLD};
+
+/// Label and taint of a node in a real cluster: which world it belongs to.
+pub(super) const WORLD: &str = "sandbox.muster.dev/world";
+
+/// Settings of a world to come.
+#[derive(Debug, Default)]
+pub struct Plan {
+    nodes: Vec<(Profile, u32, bool)>,
+    containers: Containers,
+    pub(super) strict: bool,
+    pub(super) seed: u64,
+    pub(super) port: u16,
+    pub(super) gate: Gate,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// So many nodes of eight Ascend 910B each.
+    pub fn nodes(self, count: u32) -> Self {
+        self.nodes_of(Profile::Ascend910b8, count)
+    }
+
+    /// So many nodes of a profile, with all their files and their socket.
+    pub fn nodes_of(mut self, profile: Profile, count: u32) -> Self {
+        self.nodes.push((profile, count, true));
+        self
+    }
+
+    /// So many nodes of a profile without files or socket, for very many.
+    pub fn bare_nodes_of(mut self, profile: Profile, count: u32) -> Self {
+        self.nodes.push((profile, count, false));
+        self
+    }
+
+    /// Containers that are closures, beside those of the image [`HOLD`].
+    pub fn containers(mut self, containers: Containers) -> Self {
+        self.containers = containers;
+        self
+    }
+
+    /// Demands credentials and enforces RBAC, as real clusters always do.
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// The seed of injected faults.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The port of the sandbox; 0 takes any free one.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    pub(super) fn kubelet_options(&self) -> KubeletOptions {
+        let gate = self.gate.clone();
+        let containers = self.containers.clone().image(HOLD, move |context| {
+            let gate = gate.clone();
+            async move { gate.pass(context.stop).await }
+        });
+        KubeletOptions { containers, sync: Duration::ZERO, ..KubeletOptions::default() }
+    }
+
+    /// The nodes; in a real cluster they carry the mark of this world.
+    pub(super) fn specs(&self, folder: &Path, mark: Option<&str>) -> Vec<NodeSpec> {
+        let mut specs: Vec<NodeSpec> = Vec::new();
+        for (profile, count, files) in &self.nodes {
+            let before = specs.iter().filter(|spec| spec.profile == *profile).count();
+            for number in (before..).take(*count as usize) {
+                let plain = format!("{profile}-{number}");
+                let name = mark.map_or(plain.clone(), |mark| format!("{mark}-{plain}"));
+                let index = specs.len() as u32;
+                let mut spec = match files {
+                    // Short: the path of a socket has at most 107 bytes.
+                    true => NodeSpec::new(&name, *profile, index, folder.join(&plain)),
+                    false => NodeSpec::bare(&name, *profile, index),
+                };
+                if let Some(mark) = mark {
+                    spec.labels.insert(WORLD.to_owned(), mark.to_owned());
+                    spec.taints =
+                        vec![json!({ "key": WORLD, "value": mark, "effect": "NoSchedule" })];
+                }
+                specs.push(spec);
+            }
+        }
+        specs
+    }
+}
