@@ -26,6 +26,7 @@ pub mod clock;
 pub mod control;
 mod crd;
 mod discovery;
+mod expiry;
 pub mod faults;
 pub mod hardware;
 pub mod kinds;

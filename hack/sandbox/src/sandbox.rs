@@ -19,6 +19,7 @@ use crate::auth::{self, Auth, Mode, User};
 use crate::clock::Clock;
 use crate::control::{self, Controllers, Which};
 use crate::crd;
+use crate::expiry;
 use crate::faults::Faults;
 use crate::kinds::Kinds;
 use crate::kubelet::{KubeletOptions, Kubelets, NodeSpec};
@@ -162,6 +163,7 @@ impl Builder {
         };
         std::fs::write(sandbox.kubeconfig_path(), sandbox.kubeconfig(ADMIN_TOKEN))?;
         sandbox.furnish();
+        tokio::spawn(expiry::run(sandbox.api.clone()));
         let mut crds = self.crds;
         if let Some(mut which) = self.controllers {
             if let (Some(identity), "") = (&sandbox.identity, which.root_ca.as_str()) {

@@ -69,6 +69,22 @@ fn copies_that_blow_up_are_refused() {
 }
 
 #[test]
+fn copies_that_dig_deep_are_refused() {
+    let dig = |times: usize| {
+        let mut patch = vec![json!({"op": "add", "path": "/a", "value": {}})];
+        for n in 0..times {
+            patch.push(json!({"op": "copy", "from": "/a", "path": "/b"}));
+            let bottom = "/a".repeat(1 << n);
+            patch.push(json!({"op": "move", "from": "/b", "path": format!("{bottom}/a")}));
+        }
+        json_patch(&json!({}), &Value::Array(patch))
+    };
+    assert_eq!(depth(&dig(6).unwrap()), 65);
+    assert_eq!(dig(7).unwrap_err().code, 422);
+    assert_eq!(dig(16).unwrap_err().code, 422);
+}
+
+#[test]
 fn a_merge_patch_deletes_by_null_and_replaces_lists() {
     let live = json!({"a": {"b": 1, "c": 2}, "l": [1]});
     let patch = json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "l": [{"x": null}]});
