@@ -32,6 +32,7 @@ async fn a_body_over_three_mebibytes_is_413_and_the_client_sees_it() {
     for _ in 0..5 {
         wire.send(&chunk).await;
     }
+    wire.send("0\r\n\r\n").await;
     assert_eq!(code(&wire.head().await), Some(413));
     // Exactly the limit is read, and refused for what it says.
     let answer = http(&sandbox, Method::POST, MAPS, JSON, vec![b' '; 3 * MIB]).await;

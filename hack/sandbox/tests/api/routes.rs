@@ -52,7 +52,10 @@ async fn every_route_answers_every_method() {
             let method: Method = method.parse().unwrap();
             let answer = http(&sandbox, method.clone(), path, media, "{}").await;
             let said = format!("{method} {path}: {} {}", answer.code, answer.body);
-            assert!((200..500).contains(&answer.code), "{said}");
+            // Upstream refuses a binding without a target with a bare 500, in these words.
+            let bare = path.ends_with("/binding")
+                && answer.body["message"] == "target.name: Required value";
+            assert!((200..500).contains(&answer.code) || bare, "{said}");
             if method == Method::HEAD {
                 continue;
             }
