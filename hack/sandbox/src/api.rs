@@ -36,7 +36,9 @@ pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// How much of a refused body is read and thrown away before the connection is given up.
 const DRAIN_LIMIT: usize = 32 * 1024 * 1024;
 
-/// How long to wait for more of a refused body.
+/// How long to wait for more of a body.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// The same, once the body is refused.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The server's parts.
@@ -284,8 +286,16 @@ where
     let mut dropped = usize::from(length.is_some_and(|length: usize| length > BODY_LIMIT));
     loop {
         // A body that is refused already is waited for only as long as it flows.
-        let wait = if dropped == 0 { Duration::MAX } else { DRAIN_PATIENCE };
-        let Ok(Some(frame)) = tokio::time::timeout(wait, body.frame()).await else { break };
+        let wait = if dropped == 0 { BODY_PATIENCE } else { DRAIN_PATIENCE };
+        let frame = match tokio::time::timeout(wait, body.frame()).await {
+            Ok(Some(frame)) => frame,
+            Err(_) if dropped == 0 => {
+                return Err(Status::bad_request(
+                    "the body did not arrive in time: nothing came for 30 s",
+                ));
+            }
+            Ok(None) | Err(_) => break,
+        };
         let frame = frame.map_err(|error| {
             Status::bad_request(format!("the body could not be read: {}", error.into()))
         })?;
