@@ -73,9 +73,18 @@ async fn run(args: Args) -> anyhow::Result<End> {
         .map_err(|error| anyhow::anyhow!("logging: {error}"))?;
     let mut signals = Signals::listen()?;
     let mut narrator = Narrator::new();
-    let world = tokio::select! {
-        world = story::open(&mut narrator, port, nodes) => world?,
-        () = signals.come() => return Ok(End::Interrupted),
+    let world = {
+        let mut opening = std::pin::pin!(story::open(&mut narrator, port, nodes));
+        tokio::select! {
+            world = &mut opening => world?,
+            () = signals.come() => {
+                // A sandbox ends when it is dropped. A real cluster has to be tidied up.
+                if World::is_real() {
+                    opening.await?.stop().await;
+                }
+                return Ok(End::Interrupted);
+            }
+        }
     };
     let ended = tokio::select! {
         told = story::tell(&mut narrator, &world) => told.map(|()| End::Done),

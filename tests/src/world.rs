@@ -23,11 +23,11 @@ mod plan;
 mod wait;
 
 use cluster::Cluster;
+use manifest::Kinds;
 
 pub use devices::HeldDevices;
 pub use gate::{Gate, HOLD};
 pub use jobset::Ended;
-pub use manifest::Kinds;
 pub use plan::Plan;
 pub use wait::{PATIENCE, Seen, until, until_told};
 

@@ -7,6 +7,7 @@
 //! [`Api::serve`] is the whole server; HTTP (`listen.rs`) and in-process clients (`service.rs`) both call it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
@@ -34,6 +35,9 @@ pub const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
 /// How much of a refused body is read and thrown away before the connection is given up.
 const DRAIN_LIMIT: usize = 32 * 1024 * 1024;
+
+/// How long to wait for more of a refused body.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The server's parts.
 #[derive(Debug)]
@@ -277,8 +281,11 @@ where
     let length = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let mut out = BytesMut::with_capacity(length.unwrap_or(0).min(BODY_LIMIT));
     let mut body = std::pin::pin!(body);
-    let mut dropped = 0;
-    while let Some(frame) = body.frame().await {
+    let mut dropped = usize::from(length.is_some_and(|length: usize| length > BODY_LIMIT));
+    loop {
+        // A body that is refused already is waited for only as long as it flows.
+        let wait = if dropped == 0 { Duration::MAX } else { DRAIN_PATIENCE };
+        let Ok(Some(frame)) = tokio::time::timeout(wait, body.frame()).await else { break };
         let frame = frame.map_err(|error| {
             Status::bad_request(format!("the body could not be read: {}", error.into()))
         })?;

@@ -1,8 +1,10 @@
 //! Settings of the program.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Parser;
+use muster_sandbox::hardware::Profile;
 
 /// An embedded Kubernetes API, in memory, on 127.0.0.1. It stays up until Ctrl-C and forgets everything then.
 #[derive(Debug, Parser)]
@@ -11,7 +13,8 @@ use clap::Parser;
     after_help = "Examples:
   muster-sandbox --port 8001 --kubeconfig /tmp/kc
   KUBECONFIG=/tmp/kc kubectl get namespaces
-  muster-sandbox --strict        # credentials needed, RBAC enforced"
+  muster-sandbox --node ascend-910b-8=2 --node nvidia-h100-8
+  muster-sandbox --strict        # credentials needed, RBAC enforced, HTTPS"
 )]
 pub struct Args {
     /// Port to listen on; 0 takes any free one
@@ -26,6 +29,15 @@ pub struct Args {
     #[arg(long)]
     pub strict: bool,
 
+    /// Serve HTTPS; kubectl sends tokens over TLS only, so --strict implies it
+    #[arg(long)]
+    pub tls: bool,
+
+    /// Simulated nodes, as PROFILE or PROFILE=COUNT; may be given several times.
+    /// Profiles: ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8, cpu
+    #[arg(long = "node", value_name = "PROFILE[=COUNT]")]
+    pub nodes: Vec<NodeGroup>,
+
     /// Serve the bare API, without controllers
     #[arg(long)]
     pub bare: bool,
@@ -33,6 +45,30 @@ pub struct Args {
     /// What to log, e.g. "info" or "muster_sandbox=debug"
     #[arg(long, env = "RUST_LOG", default_value = "warn")]
     pub log: String,
+}
+
+/// Some nodes of one profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeGroup {
+    /// Their hardware.
+    pub profile: Profile,
+    /// How many.
+    pub count: u32,
+}
+
+// === impl NodeGroup ===
+
+impl FromStr for NodeGroup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, count) = text.split_once('=').unwrap_or((text, "1"));
+        let profile = name.parse::<Profile>().map_err(|error| error.to_string())?;
+        match count.parse() {
+            Ok(count @ 1..=5000) => Ok(Self { profile, count }),
+            _ => Err(format!("{count:?} is not a number of nodes: give 1 to 5000")),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -43,5 +79,15 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_group_of_nodes_is_a_profile_and_perhaps_a_count() {
+        let group = |text: &str| text.parse::<NodeGroup>();
+        assert_eq!(group("cpu").map(|g| g.count), Ok(1));
+        assert_eq!(group("ascend-910b-8=3").map(|g| g.count), Ok(3));
+        for wrong in ["", "cpu=", "cpu=0", "cpu=many", "abacus=2"] {
+            assert!(group(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -47,16 +47,20 @@ impl Clock {
         format!("{:.6}", self.now())
     }
 
-    /// Returns when this clock has moved on by `wait`.
-    pub async fn sleep(&self, wait: Duration) {
-        match &*self.0 {
-            Source::Machine => tokio::time::sleep(wait).await,
+    /// Returns when this clock has moved on by `wait`, counted from this call and not from the first poll.
+    pub fn sleep(&self, wait: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let clock = self.clone();
+        let timer = match &*self.0 {
+            Source::Machine => Ok(tokio::time::sleep(wait)),
             Source::Hand(time) => {
-                let Ok(wait) = SignedDuration::try_from(wait) else { return };
-                let mut seen = time.subscribe();
-                let until = seen.borrow().saturating_add(wait).unwrap_or(Timestamp::MAX);
-                // The sender lives as long as `self`, so this ends only by reaching the time.
-                let _reached = seen.wait_for(|now| *now >= until).await;
+                let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+                Err(time.borrow().saturating_add(wait).unwrap_or(Timestamp::MAX))
+            }
+        };
+        async move {
+            match timer {
+                Ok(timer) => timer.await,
+                Err(until) => clock.sleep_until(until).await,
             }
         }
     }
@@ -116,6 +120,14 @@ mod tests {
         assert!(!sleeper.is_finished());
         clock.advance(Duration::from_secs(6));
         assert_eq!(sleeper.await.unwrap(), "2026-01-02T03:04:15Z");
+    }
+
+    #[tokio::test]
+    async fn a_sleep_counts_from_the_call_though_nobody_polls_it_yet() {
+        let clock = Clock::by_hand("2026-01-02T03:04:05Z".parse().unwrap());
+        let sleep = clock.sleep(Duration::from_secs(10));
+        clock.advance(Duration::from_secs(10));
+        tokio::time::timeout(Duration::from_secs(5), sleep).await.unwrap();
     }
 
     #[test]

@@ -171,7 +171,7 @@ impl Registry {
         let versions = self.groups.entry(kind.group.clone()).or_default();
         if !versions.contains(&kind.version) {
             versions.push(kind.version.clone());
-            versions.sort_by(|a, b| custom::version_order(b).cmp(&custom::version_order(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(custom::version_order(version)));
         }
         let route = (kind.group.clone(), kind.version.clone(), kind.plural.clone());
         self.routes.insert(route, Arc::new(kind));

@@ -26,6 +26,7 @@ pub mod clock;
 pub mod control;
 mod crd;
 mod discovery;
+mod expiry;
 pub mod faults;
 pub mod hardware;
 pub mod kinds;
@@ -38,6 +39,7 @@ mod service;
 pub mod store;
 mod sub;
 mod table;
+pub mod tls;
 mod verb;
 
 pub use sandbox::{Builder, Sandbox};

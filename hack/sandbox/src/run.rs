@@ -1,21 +1,25 @@
 //! Wires the program together.
 
+use std::path::Path;
+
 use anyhow::Context;
 use muster_sandbox::Sandbox;
+use muster_sandbox::kubelet::NodeSpec;
 
-use crate::args::Args;
+use crate::args::{Args, NodeGroup};
 
 /// Runs until Ctrl-C.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let Args { port, kubeconfig, strict, bare, log } = args;
+    let Args { port, kubeconfig, strict, tls, nodes, bare, log } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let mut builder = Sandbox::builder().port(port).strict(strict);
+    let mut builder = Sandbox::builder().port(port).strict(strict).tls(tls || strict);
     if bare {
         builder = builder.controllers(None);
     }
-    let sandbox = builder.start().await?;
+    let roots = tempfile::Builder::new().prefix("muster-nodes-").tempdir()?;
+    let sandbox = builder.nodes(specs(&nodes, roots.path())).start().await?;
     let path = sandbox.kubeconfig_path();
     if let Some(copy) = &kubeconfig {
         std::fs::copy(&path, copy).with_context(|| format!("writing {}", copy.display()))?;
@@ -27,4 +31,17 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     tokio::signal::ctrl_c().await?;
     sandbox.stop().await;
     Ok(())
+}
+
+/// Nodes named `<profile>-<index>`, each with its files below a folder of its own.
+fn specs(groups: &[NodeGroup], roots: &Path) -> Vec<NodeSpec> {
+    let profiles = groups.iter().flat_map(|g| (0..g.count).map(move |at| (g.profile, at)));
+    profiles
+        .zip(0..)
+        .map(|((profile, at), index)| {
+            let name = format!("{}-{at}", profile.name());
+            let root = roots.join(&name);
+            NodeSpec::new(&name, profile, index, root)
+        })
+        .collect()
 }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use base64::Engine;
 use parking_lot::RwLock;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -16,12 +19,14 @@ use crate::auth::{self, Auth, Mode, User};
 use crate::clock::Clock;
 use crate::control::{self, Controllers, Which};
 use crate::crd;
+use crate::expiry;
 use crate::faults::Faults;
 use crate::kinds::Kinds;
 use crate::kubelet::{KubeletOptions, Kubelets, NodeSpec};
 use crate::listen::Listener;
 use crate::service::InProcess;
 use crate::store::{Expect, Limits, Store};
+use crate::tls::Identity;
 
 /// The token of the administrator in every sandbox: it guards nothing but loopback.
 pub const ADMIN_TOKEN: &str = "sandbox-admin";
@@ -31,6 +36,7 @@ pub const ADMIN_TOKEN: &str = "sandbox-admin";
 pub struct Builder {
     clock: Clock,
     strict: bool,
+    tls: bool,
     seed: u64,
     port: u16,
     limits: Limits,
@@ -47,6 +53,7 @@ pub struct Sandbox {
     api: Arc<Api>,
     listener: Option<Listener>,
     address: SocketAddr,
+    identity: Option<Identity>,
     controllers: Option<Controllers>,
     kubelets: Option<Kubelets>,
     folder: tempfile::TempDir,
@@ -64,6 +71,12 @@ impl Builder {
     /// Demands credentials and enforces RBAC. Without it, whoever sends none is the administrator.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
+        self
+    }
+
+    /// Serves HTTPS instead of HTTP. Stock clients such as kubectl send tokens over TLS only.
+    pub fn tls(mut self, tls: bool) -> Self {
+        self.tls = tls;
         self
     }
 
@@ -131,12 +144,17 @@ impl Builder {
             logs: RwLock::new(None),
             stop: CancellationToken::new(),
         });
-        let listener = Listener::start(api.clone(), self.port)
+        let identity = match self.tls {
+            true => Some(Identity::make(&["127.0.0.1", "localhost", "kubernetes.default.svc"])?),
+            false => None,
+        };
+        let listener = Listener::start(api.clone(), self.port, identity.as_ref())
             .await
             .with_context(|| format!("port {} on 127.0.0.1 cannot be bound", self.port))?;
         let folder = tempfile::Builder::new().prefix("muster-sandbox-").tempdir()?;
         let mut sandbox = Sandbox {
             address: listener.address,
+            identity,
             api,
             listener: Some(listener),
             controllers: None,
@@ -145,8 +163,12 @@ impl Builder {
         };
         std::fs::write(sandbox.kubeconfig_path(), sandbox.kubeconfig(ADMIN_TOKEN))?;
         sandbox.furnish();
+        tokio::spawn(expiry::run(sandbox.api.clone()));
         let mut crds = self.crds;
-        if let Some(which) = self.controllers {
+        if let Some(mut which) = self.controllers {
+            if let (Some(identity), "") = (&sandbox.identity, which.root_ca.as_str()) {
+                which.root_ca.clone_from(&identity.authority);
+            }
             crds.extend(control::crds(&which));
             let client = sandbox.client_named("kube-controller-manager");
             sandbox.controllers = Some(Controllers::start(client, self.clock.clone(), which));
@@ -179,7 +201,8 @@ impl Sandbox {
 
     /// Where it listens, e.g. `http://127.0.0.1:40123`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.identity.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// A client without a socket, as the administrator.
@@ -201,17 +224,26 @@ impl Sandbox {
     /// A client over HTTP with a token of one's own.
     pub fn http_client_as(&self, token: &str) -> anyhow::Result<kube::Client> {
         let mut config = kube::Config::new(self.url().parse()?);
+        if let Some(identity) = &self.identity {
+            let authority = CertificateDer::from_pem_slice(identity.authority.as_bytes())?;
+            config.root_cert = Some(vec![authority.to_vec()]);
+        }
         config.auth_info.token = Some(token.to_owned().into());
         Ok(kube::Client::try_from(config)?)
     }
 
     /// The text of a kubeconfig that uses this token.
     pub fn kubeconfig(&self, token: &str) -> String {
+        let mut cluster = json!({"server": self.url()});
+        if let Some(identity) = &self.identity {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(&identity.authority);
+            cluster["certificate-authority-data"] = json!(encoded);
+        }
         let value = json!({
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "sandbox",
-            "clusters": [{"name": "sandbox", "cluster": {"server": self.url()}}],
+            "clusters": [{"name": "sandbox", "cluster": cluster}],
             "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "admin", "namespace": "default"}}],
             "users": [{"name": "admin", "user": {"token": token}}],
         });
@@ -251,7 +283,8 @@ impl Sandbox {
         }
         self.api.store.drop_watches(None);
         crd::serve_all(&self.api);
-        self.listener = Some(Listener::start(self.api.clone(), self.address.port()).await?);
+        let (port, identity) = (self.address.port(), self.identity.as_ref());
+        self.listener = Some(Listener::start(self.api.clone(), port, identity).await?);
         Ok(())
     }
 

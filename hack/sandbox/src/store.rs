@@ -260,6 +260,11 @@ impl Store {
         }
     }
 
+    /// Number of open watches on a resource: one whose reader is gone counts no more.
+    pub fn watchers(&self, resource: &str) -> usize {
+        self.inner.lock().tables.get(resource).map_or(0, Table::watchers)
+    }
+
     /// Number of objects per resource.
     pub fn sizes(&self) -> Vec<(String, usize)> {
         let inner = self.inner.lock();

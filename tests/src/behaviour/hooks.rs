@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
-use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -12,8 +11,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto::Builder,
 };
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::{ServerConfig, pki_types::PrivateKeyDer};
+use muster_sandbox::tls::Identity;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Mutex, task::JoinHandle};
 use tokio_rustls::TlsAcceptor;
@@ -40,8 +38,8 @@ struct Hook {
 impl Hooks {
     /// Starts the server on a free port of loopback.
     pub async fn start() -> anyhow::Result<Hooks> {
-        let (config, ca) = certificates()?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let identity = Identity::make(&["127.0.0.1", "localhost"])?;
+        let (acceptor, ca) = (TlsAcceptor::from(identity.config), identity.authority);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let hooks: Arc<Mutex<HashMap<String, Hook>>> = Arc::default();
@@ -133,25 +131,4 @@ fn review_of(review: &Value, reply: &Reply) -> Value {
         response["warnings"] = reply.warnings.clone().into();
     }
     json!({ "apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response })
-}
-
-/// A CA, and a server configuration with a certificate for 127.0.0.1 that the CA has signed.
-fn certificates() -> anyhow::Result<(ServerConfig, String)> {
-    let mut ca_params = CertificateParams::new(Vec::<String>::new())?;
-    ca_params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca_params.distinguished_name.push(rcgen::DnType::CommonName, "behaviour CA");
-    let ca_key = KeyPair::generate()?;
-    let ca = ca_params.self_signed(&ca_key)?;
-    let issuer = Issuer::new(ca_params, ca_key);
-    let key = KeyPair::generate()?;
-    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?
-        .signed_by(&key, &issuer)?;
-    let private = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], private)
-        .context("webhook certificate")?;
-    Ok((config, ca.pem()))
 }

@@ -32,9 +32,9 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     pub port: u16,
 
-    /// Nodes of each of the four hardware profiles
+    /// Nodes of each of the four hardware profiles, 2 to 20
     #[arg(long, value_name = "COUNT", default_value_t = 2,
-          value_parser = clap::value_parser!(u32).range(2..=100))]
+          value_parser = clap::value_parser!(u32).range(2..=20))]
     pub nodes: u32,
 
     /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"

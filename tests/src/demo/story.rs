@@ -17,22 +17,27 @@ use crate::world::{Ended, HeldDevices, Seen, until_told};
 
 const MANIFEST: &str = include_str!("jobset.yaml");
 const JOBSET: &str = "mixed";
-/// Pods of the JobSet, and devices of each.
+/// Pods of the JobSet.
 const PODS: usize = 6;
 const LIMIT: Duration = Duration::from_secs(60);
 const INDENT: usize = 8;
 
 /// Starts the cluster.
 pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyhow::Result<World> {
-    narrator.plain(
-        "Muster demo: a whole cluster in this one process.\n\
-         It needs no Kubernetes, no containers and no accelerators: the API server is\n\
-         real enough for kubectl, the nodes are simulated down to their device files.\n",
-    );
-    narrator.step(match World::is_real() {
-        true => "using the cluster that MUSTER_KUBECONFIG names",
-        false => "starting an API server in memory and its controllers",
-    });
+    if World::is_real() {
+        narrator.plain(
+            "Muster demo on a real cluster: its server and controllers do the work, only\n\
+             the nodes are simulated. All of it is taken away at the end.\n",
+        );
+        narrator.step("using the cluster that MUSTER_KUBECONFIG names");
+    } else {
+        narrator.plain(
+            "Muster demo: a whole cluster in this one process.\n\
+             It needs no Kubernetes, no containers and no accelerators: the API server is\n\
+             real enough for kubectl, the nodes are simulated down to their device files.\n",
+        );
+        narrator.step("starting an API server in memory and its controllers");
+    }
     narrator.step(&format!("starting {nodes} nodes of each of {} kinds", PROFILES.len()));
     let plan = PROFILES.iter().fold(World::new(), |plan, p| plan.nodes_of(*p, nodes));
     let world = plan.port(port).start().await.context("the cluster does not start")?;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What discovery said of kinds, asked once each.
 #[derive(Debug, Default)]
-pub struct Kinds(Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>);
+pub(super) struct Kinds(Mutex<HashMap<GroupVersionKind, (ApiResource, bool)>>);
 
 impl World {
     /// Creates the objects of a manifest: YAML documents or JSON. Namespaced ones that name no namespace come into
@@ -55,7 +55,8 @@ impl World {
 
     /// Where objects of this kind live.
     async fn api_of(&self, object: &Value) -> anyhow::Result<Api<DynamicObject>> {
-        let types = TypeMeta::deserialize_from(object)?;
+        let types: TypeMeta = serde_json::from_value(object.clone())
+            .context("the object has no apiVersion and kind")?;
         let kind = GroupVersionKind::try_from(types)?;
         let mut known = self.kinds.0.lock().await;
         let (resource, namespaced) = match known.get(&kind) {
@@ -79,16 +80,6 @@ impl World {
             }
             false => Api::all_with(self.client(), &resource),
         })
-    }
-}
-
-trait FromObject: Sized {
-    fn deserialize_from(object: &Value) -> anyhow::Result<Self>;
-}
-
-impl FromObject for TypeMeta {
-    fn deserialize_from(object: &Value) -> anyhow::Result<Self> {
-        serde_json::from_value(object.clone()).context("the object has no apiVersion and kind")
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server under stress.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::workload::{NPU, jobset, replicated, template};
 
+/// Another one can be tried with `MUSTER_SEED`.
 const SEED: u64 = 20_261_116;
 
 /// The uids of all pods that were ever seen for a job and an index.
@@ -26,7 +27,8 @@ fn note(created: &Created, pod: &Pod) {
     let label = |key: &str| pod.labels().get(key).cloned().unwrap_or_default();
     let key =
         (label("batch.kubernetes.io/job-name"), label("batch.kubernetes.io/job-completion-index"));
-    created.lock().unwrap().entry(key).or_default().insert(pod.uid().unwrap_or_default());
+    let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
+    created.entry(key).or_default().insert(pod.uid().unwrap_or_default());
 }
 
 async fn follow(world: &World, created: Created) -> tokio::task::JoinHandle<()> {
@@ -47,7 +49,11 @@ async fn under_faults_a_jobset_still_completes_and_no_pod_is_made_twice() -> Res
         eprintln!("left out: a real server fails when it likes");
         return Ok(());
     }
-    let outcome = World::new().nodes(4).seed(SEED).run(async |world| {
+    let seed = match std::env::var("MUSTER_SEED") {
+        Ok(seed) => seed.parse().context("MUSTER_SEED")?,
+        Err(_) => SEED,
+    };
+    let outcome = World::new().nodes(4).seed(seed).run(async |world| {
         let created = Created::default();
         let following = follow(world, created.clone()).await;
         let faults = world.sandbox().context("a sandbox")?.faults();
@@ -65,23 +71,22 @@ async fn under_faults_a_jobset_still_completes_and_no_pod_is_made_twice() -> Res
         anyhow::ensure!(struck > 20, "only {struck} faults struck");
 
         let pods = world
-            .until("all pods seen as ended", async || {
+            .until("the pods of all indexes", async || {
                 let pods = world.pods(&selector("hardy")).await?;
-                Ok(if pods.len() >= 20 {
-                    Seen::Yes(pods)
-                } else {
-                    Seen::NotYet(pods.len().to_string())
+                Ok(match pods.len() {
+                    20.. => Seen::Yes(pods),
+                    fewer => Seen::NotYet(format!("{fewer} pods")),
                 })
             })
             .await?;
         pods.iter().for_each(|pod| note(&created, pod));
         following.abort();
-        let created = created.lock().unwrap().clone();
+        let created = created.lock().unwrap_or_else(PoisonError::into_inner).clone();
         anyhow::ensure!(created.len() == 20, "not 20 jobs and indexes: {created:?}");
         let twice: Vec<_> = created.iter().filter(|(_, uids)| uids.len() != 1).collect();
         anyhow::ensure!(twice.is_empty(), "made more than once: {twice:?}");
         eprintln!("{struck} faults struck");
         Ok(())
     });
-    outcome.await.with_context(|| format!("seed {SEED}"))
+    outcome.await.with_context(|| format!("MUSTER_SEED={seed}"))
 }

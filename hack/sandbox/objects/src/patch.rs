@@ -25,6 +25,8 @@ pub enum PatchKind {
 }
 
 const MAX_OPERATIONS: usize = 10_000;
+/// No patch nests deeper: every walk over objects is recursive, and clients stop reading at 128.
+const MAX_DEPTH: usize = 120;
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 // === impl PatchKind ===
@@ -174,8 +176,21 @@ fn get<'a>(object: &'a Value, path: &str) -> Option<Option<&'a Value>> {
     }
 }
 
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Where a value goes, unless it would then nest too deep.
+fn split_for(path: &str, value: &Value) -> Option<(Vec<String>, String)> {
+    split(path).filter(|(above, _)| above.len() + 1 + depth(value) <= MAX_DEPTH)
+}
+
 fn add(object: &mut Value, path: &str, value: Value) -> Option<()> {
-    let (above, last) = split(path)?;
+    let (above, last) = split_for(path, &value)?;
     match container(object, &above)? {
         Value::Object(map) => {
             map.insert(last, value);
@@ -210,7 +225,7 @@ fn replace(object: &mut Value, path: &str, value: Value) -> Option<()> {
         *object = value;
         return Some(());
     }
-    let (above, last) = split(path)?;
+    let (above, last) = split_for(path, &value)?;
     match container(object, &above)? {
         Value::Object(map) => {
             map.insert(last, value);

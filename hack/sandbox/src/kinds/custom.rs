@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn versions_are_preferred_as_kubernetes_prefers_them() {
         let mut versions = ["foo10", "v1", "v1alpha1", "v11", "v1beta2", "v2", "v1beta10", "foo1"];
-        versions.sort_by(|a, b| version_order(b).cmp(&version_order(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         assert_eq!(
             versions,
             ["v11", "v2", "v1", "v1beta10", "v1beta2", "v1alpha1", "foo1", "foo10"]

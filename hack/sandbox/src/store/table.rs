@@ -160,6 +160,11 @@ impl Table {
         }
     }
 
+    /// How many watchers still listen.
+    pub(super) fn watchers(&self) -> usize {
+        self.watchers.values().filter(|watcher| !watcher.sender.is_closed()).count()
+    }
+
     pub(super) fn drop_watchers(&mut self) {
         self.watchers.clear();
         self.by_node.clear();

@@ -32,7 +32,7 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
                 let pointer = format!("/{}", field.replace('.', "/"));
                 match item.pointer(&pointer) {
                     Some(Value::String(text)) => text == wanted,
-                    Some(other) => other.to_string() == *wanted,
+                    Some(other) => wanted == &other.to_string(),
                     None => false,
                 }
             })

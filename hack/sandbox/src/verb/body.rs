@@ -55,7 +55,7 @@ pub fn object(call: &Call) -> Result<Value, Status> {
 fn beginning(body: &[u8]) -> String {
     match body.len() {
         0 => "<empty>".to_owned(),
-        ..=30 => String::from_utf8_lossy(body).into_owned(),
+        1..=30 => String::from_utf8_lossy(body).into_owned(),
         _ => format!("{} ...", String::from_utf8_lossy(&body[..30])),
     }
 }

@@ -20,8 +20,9 @@ use crate::represent;
 use crate::store::{Expect, Object};
 use crate::{control, crd};
 
-/// How often a write that names no revision is tried again when others are faster.
-const TRIES: usize = 16;
+/// How often a write that names no revision is tried again when others are faster. Each time somebody
+/// else got on, so this is a bound for pathological cases only.
+const TRIES: usize = 1000;
 
 /// The change that was asked for.
 pub enum Change {

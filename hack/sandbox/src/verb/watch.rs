@@ -77,9 +77,9 @@ pub fn watch(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
         }
     };
     let Subscription { replay, changes, revision, lagged } = subscription;
-    let clock = api.clock.clone();
+    let clock = &api.clock;
     let end: Timer = match query.timeout_seconds {
-        Some(seconds) => Box::pin(async move { clock.sleep(Duration::from_secs(seconds)).await }),
+        Some(seconds) => Box::pin(clock.sleep(Duration::from_secs(seconds))),
         None => Box::pin(std::future::pending()),
     };
     let mut watch = Watch {
@@ -162,6 +162,17 @@ impl Watch {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return None,
+                // Before the changes: writers that never rest must not keep it open.
+                () = &mut self.end => {
+                    self.done = true;
+                    return None;
+                }
+                () = &mut self.tick => {
+                    self.wind_up();
+                    if self.bookmarks && let Some(lines) = self.catch_up() {
+                        return Some(lines);
+                    }
+                }
                 change = self.changes.recv() => match change {
                     Some(change) => if let Some(line) = self.line(&change) {
                         return Some(self.join(line));
@@ -171,24 +182,13 @@ impl Watch {
                         return self.lagged.load(Ordering::Relaxed).then(|| self.too_slow());
                     }
                 },
-                () = &mut self.tick => {
-                    self.wind_up();
-                    if self.bookmarks {
-                        return Some(self.catch_up(false));
-                    }
-                }
-                () = &mut self.end => {
-                    self.done = true;
-                    return None;
-                }
             }
         }
         None
     }
 
     fn wind_up(&mut self) {
-        let (clock, every) = (self.api.clock.clone(), self.every);
-        self.tick = Box::pin(async move { clock.sleep(every).await });
+        self.tick = Box::pin(self.api.clock.sleep(self.every));
     }
 
     /// Appends to `line` whatever waits already.
@@ -213,17 +213,23 @@ impl Watch {
     }
 
     /// What waits, then a bookmark: changes are pushed under the lock that gives the revision, so none
-    /// before it can come later.
-    fn catch_up(&mut self, initial: bool) -> Bytes {
+    /// before it can come later. A watch that was cut off gets none: it has missed changes.
+    fn catch_up(&mut self) -> Option<Bytes> {
         let revision = self.api.store.revision();
         let mut out = Vec::new();
-        while let Ok(change) = self.changes.try_recv() {
-            if let Some(line) = self.line(&change) {
-                out.extend_from_slice(&line);
+        loop {
+            match self.changes.try_recv() {
+                Ok(change) => {
+                    out.extend_from_slice(&self.line(&change).unwrap_or_default());
+                }
+                Err(mpsc::error::TryRecvError::Empty) => {
+                    out.extend_from_slice(&self.bookmark(revision, false));
+                    break;
+                }
+                Err(mpsc::error::TryRecvError::Disconnected) => break,
             }
         }
-        out.extend_from_slice(&self.bookmark(revision, initial));
-        out.into()
+        (!out.is_empty()).then(|| out.into())
     }
 
     fn show(&mut self, objects: &Snapshot, namespace: Option<&str>) {

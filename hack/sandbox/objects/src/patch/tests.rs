@@ -58,7 +58,7 @@ fn a_patch_that_is_no_list_or_too_long_is_refused() {
     assert_eq!(json_patch(&json!({}), &json!(["x"])).unwrap_err().code, 400);
     let many = vec![json!({"op": "test", "path": "/a", "value": null}); MAX_OPERATIONS + 1];
     let status = json_patch(&json!({}), &Value::Array(many)).unwrap_err();
-    assert_eq!((status.code, status.reason), (413, "RequestEntityTooLarge"));
+    assert_eq!((status.code, &*status.reason), (413, "RequestEntityTooLarge"));
 }
 
 #[test]
@@ -66,6 +66,22 @@ fn copies_that_blow_up_are_refused() {
     let mut patch = vec![json!({"op": "add", "path": "/a", "value": vec!["x".repeat(1000); 100]})];
     patch.extend((0..8).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/0"})));
     assert_eq!(json_patch(&json!({}), &Value::Array(patch)).unwrap_err().code, 422);
+}
+
+#[test]
+fn copies_that_dig_deep_are_refused() {
+    let dig = |times: usize| {
+        let mut patch = vec![json!({"op": "add", "path": "/a", "value": {}})];
+        for n in 0..times {
+            patch.push(json!({"op": "copy", "from": "/a", "path": "/b"}));
+            let bottom = "/a".repeat(1 << n);
+            patch.push(json!({"op": "move", "from": "/b", "path": format!("{bottom}/a")}));
+        }
+        json_patch(&json!({}), &Value::Array(patch))
+    };
+    assert_eq!(depth(&dig(6).unwrap()), 65);
+    assert_eq!(dig(7).unwrap_err().code, 422);
+    assert_eq!(dig(16).unwrap_err().code, 422);
 }
 
 #[test]

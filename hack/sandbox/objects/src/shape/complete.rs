@@ -50,3 +50,28 @@ fn complete(shape: &MapShape, entries: &mut Map<String, Value>) {
             }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::shape::Shape;
+
+    #[test]
+    fn an_empty_struct_that_says_something_stays_and_an_empty_map_goes() {
+        let shape = Shape::builtin("apiextensions.k8s.io", "CustomResourceDefinition");
+        let mut crd = json!({
+            "metadata": {"name": "a", "labels": {}},
+            "spec": {"versions": [{
+                "name": "v1",
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "default": {}}},
+            }]},
+        });
+        shape.complete(&mut crd);
+        assert_eq!(crd["spec"]["versions"][0]["subresources"], json!({"status": {}}));
+        let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        assert_eq!(schema["default"], json!({}));
+        assert_eq!(crd["metadata"].get("labels"), None);
+    }
+}

@@ -48,7 +48,7 @@ async fn a_bound_policy_denies_and_an_unbound_one_does_not() {
     let status = validate(&store, much()).await.0.unwrap_err();
     let sentence = format!("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: {MUCH}");
     assert_eq!(status.message, format!("configmaps \"c\" is forbidden: {sentence}"));
-    assert_eq!((status.code, status.reason), (422, "Invalid"));
+    assert_eq!((status.code, &*status.reason), (422, "Invalid"));
     assert_eq!(status.details.unwrap().causes[0].message, sentence);
     assert_eq!(validate(&store, json!({"a": "1"})).await.0, Ok(()));
 }
@@ -60,7 +60,7 @@ async fn the_reason_of_a_validation_sets_the_code() {
     policy(&store, json!({"validations": validations}));
     bind(&store, json!({}));
     let status = validate(&store, json!({})).await.0.unwrap_err();
-    assert_eq!((status.code, status.reason), (403, "Forbidden"));
+    assert_eq!((status.code, &*status.reason), (403, "Forbidden"));
 }
 
 #[tokio::test]

@@ -119,7 +119,10 @@ async fn a_denial_carries_the_webhooks_own_code_and_words() {
         let url = format!("https://{}", hook.address);
         configure(&store, VALIDATING, "v", &url, &hook.ca, json!({"failurePolicy": "Ignore"}));
         let status = refusal(&store).await;
-        assert_eq!((status.code, status.reason, status.message.as_str()), (code, reason, message));
+        assert_eq!(
+            (status.code, &*status.reason, status.message.as_str()),
+            (code, reason, message)
+        );
     }
 }
 

@@ -104,7 +104,7 @@ async fn every_watcher_sees_every_write_to_its_node_once_and_in_order() {
     let since = sandbox.api().store.revision();
 
     // How much each watcher has to wait for is known beforehand: the turns are fixed.
-    let mut wanted = vec![0; NODES];
+    let mut wanted = [0; NODES];
     for (writer, turn) in (0..WRITERS).flat_map(|w| (0..TURNS).map(move |t| (w, t))) {
         wanted[(turn * 7 + writer) % NODES] += if turn % 2 == 0 { 4 } else { 3 };
     }

@@ -1,0 +1,19 @@
+//! The server under attack: its laws, and what hostile or unlucky clients get. One binary.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod api {
+    mod applies;
+    mod caller;
+    mod concurrency;
+    mod fanout;
+    mod faults;
+    mod garbage;
+    mod hostile;
+    mod pages;
+    mod panics;
+    mod routes;
+    mod time;
+    mod views;
+    mod watchers;
+    mod wire;
+}
