@@ -56,7 +56,7 @@ pub fn document(
         }
         _ => return Ok(page_not_found()),
     };
-    Ok(send(200, value.to_string().into()))
+    Ok(send(200, value.to_string()))
 }
 
 fn text(body: &'static str) -> Response<Body> {
@@ -224,7 +224,7 @@ fn aggregated(kinds: &Registry, core: bool) -> Response<Body> {
         "metadata": {},
         "items": items,
     });
-    let mut response = send(200, value.to_string().into());
+    let mut response = send(200, value.to_string());
     let media_type = HeaderValue::from_static(AGGREGATED);
     response.headers_mut().insert(header::CONTENT_TYPE, media_type);
     response

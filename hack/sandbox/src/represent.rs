@@ -94,12 +94,12 @@ impl Representation {
         if self.yaml
             && let Ok(text) = serde_saphyr::to_string(value)
         {
-            let mut response = send(code, text.into());
+            let mut response = send(code, text);
             let yaml = HeaderValue::from_static("application/yaml");
             response.headers_mut().insert(header::CONTENT_TYPE, yaml);
             return response;
         }
-        send(code, serde_json::to_vec(value).unwrap_or_default().into())
+        send(code, serde_json::to_vec(value).unwrap_or_default())
     }
 }
 
@@ -145,8 +145,8 @@ pub fn metadata_only(value: &Value) -> Value {
 }
 
 /// An answer in JSON.
-pub fn send(code: u16, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+pub fn send(code: u16, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
     *response.status_mut() =
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     let json = HeaderValue::from_static("application/json");

@@ -5,6 +5,7 @@
 //! and never block a writer. Watchers get changes pushed under the same lock that orders the writes;
 //! a watcher that does not keep up is cut off, the writer never waits for it.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -100,14 +101,14 @@ pub struct Subscription {
 impl Object {
     /// An object that was never stored: the answer to a dry run.
     pub fn unstored(value: Value) -> Self {
-        let bare = Bytes::from(serde_json::to_vec(&value).unwrap_or_default());
+        let bare = serialised(&value);
         Self { revision: 0, value, bare }
     }
 
     fn new(revision: u64, mut value: Value) -> Self {
         meta::edit(&mut value)
             .insert("resourceVersion".into(), Value::String(revision.to_string()));
-        let bare = Bytes::from(serde_json::to_vec(&value).unwrap_or_default());
+        let bare = serialised(&value);
         Self { revision, value, bare }
     }
 }
@@ -298,6 +299,20 @@ pub fn within<'a>(
                 .take_while(move |(key, _)| key.0 == namespace),
         ),
     }
+}
+
+/// The bytes of an object, no more than it needs. The buffer that grows while they are written is kept.
+fn serialised(value: &Value) -> Bytes {
+    thread_local! {
+        static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.clear();
+        match serde_json::to_writer(&mut *buffer, value) {
+            Ok(()) => Bytes::copy_from_slice(buffer),
+            Err(_) => Bytes::new(),
+        }
+    })
 }
 
 fn check(live: Option<&Object>, expect: Expect) -> Result<(), Raced> {

@@ -4,6 +4,7 @@ pub mod body;
 pub mod create;
 pub mod delete;
 mod duplicates;
+mod listing;
 pub mod read;
 pub mod update;
 pub mod watch;

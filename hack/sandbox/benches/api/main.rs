@@ -25,6 +25,10 @@ use load::Load;
 use pods::{NAMESPACE, PODS};
 use report::Samples;
 
+/// As in the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 

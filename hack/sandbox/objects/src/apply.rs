@@ -135,7 +135,7 @@ impl Apply<'_> {
     /// The entries of the live object. When nobody tracked it so far, its fields get an owner first.
     fn entries(&self) -> Result<Vec<Entry>, Status> {
         let Some(live) = self.live else { return Ok(Vec::new()) };
-        let list = managed::managed_fields(live).map(Vec::as_slice).unwrap_or_default();
+        let list = managed::managed_fields(live).cloned().unwrap_or_default();
         let mut entries = managed::decode(list).map_err(|why| {
             Status::new(500, "", format!("failed to decode managed fields: {why}"))
         })?;

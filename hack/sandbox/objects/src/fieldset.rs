@@ -73,6 +73,14 @@ impl FieldSet {
         }
     }
 
+    /// The same, given away: what is in its shortest form already, as the server writes it, is kept.
+    pub fn take_fields_v1(fields: Value) -> Result<Self, String> {
+        match fields {
+            Value::Object(map) if !map.contains_key(SELF) && is_settled(&map) => Ok(Self(map)),
+            other => Self::from_fields_v1(&other),
+        }
+    }
+
     /// Writes `fieldsV1`.
     pub fn into_fields_v1(self) -> Value {
         Value::Object(self.0)
@@ -218,6 +226,15 @@ fn read(map: &Map<String, Value>) -> Result<(FieldSet, bool), String> {
     }
     let member = member || set.is_empty();
     Ok((set, member))
+}
+
+/// Whether [`read`] would leave the node as it is.
+fn is_settled(node: &Map<String, Value>) -> bool {
+    node.iter().all(|(key, value)| match value {
+        Value::Object(below) if key == SELF => below.is_empty() && node.len() > 1,
+        Value::Object(below) => element::is_plain(key) && is_settled(below),
+        _ => false,
+    })
 }
 
 fn list(node: &Map<String, Value>, prefix: &mut Vec<Element>, all: &mut Vec<Path>) {

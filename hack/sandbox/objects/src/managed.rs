@@ -91,22 +91,25 @@ pub(crate) fn store(object: &mut Value, entries: Vec<Entry>) {
 /// The entries to start from: what the client sent on the main endpoint if that is of use, else the
 /// live ones. An empty list, or one with one empty entry, starts anew.
 fn starting(live: Option<&Value>, sent: Option<Value>, subresource: &str) -> Vec<Entry> {
-    if subresource.is_empty()
-        && let Some(Value::Array(list)) = sent
-    {
-        let blank = |entry: &Value| entry.as_object().is_some_and(Map::is_empty);
-        if list.is_empty() || (list.len() == 1 && list.iter().all(blank)) {
-            return Vec::new();
+    let listed = live.and_then(managed_fields);
+    if let Some(Value::Array(list)) = sent {
+        // Most writes send what is there; that needs no copy.
+        if listed == Some(&list) {
+            return decode(list).unwrap_or_default();
         }
-        let listed = live.and_then(managed_fields);
-        if listed != Some(&list)
-            && let Ok(entries) = decode(&list)
-            && !entries.is_empty()
-        {
-            return entries;
+        if subresource.is_empty() {
+            let blank = |entry: &Value| entry.as_object().is_some_and(Map::is_empty);
+            if list.is_empty() || (list.len() == 1 && list.iter().all(blank)) {
+                return Vec::new();
+            }
+            if let Ok(entries) = decode(list)
+                && !entries.is_empty()
+            {
+                return entries;
+            }
         }
     }
-    live.and_then(managed_fields).and_then(|l| decode(l).ok()).unwrap_or_default()
+    listed.and_then(|list| decode(list.clone()).ok()).unwrap_or_default()
 }
 
 /// `metadata.managedFields` of an object.

@@ -16,6 +16,8 @@ use crate::represent::{self, Form};
 use crate::store::{Compacted, Filter, Key, Object, Snapshot, within};
 use crate::table;
 
+use super::listing::Listing;
+
 /// One object.
 pub fn get(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let asked = revision(&call.query.resource_version)?;
@@ -72,7 +74,8 @@ fn send(call: &Call, page: &[(&Key, &Arc<Object>)], metadata: &Value) -> Respons
     let kind = &*call.kind;
     let plain = call.representation.form == Form::Whole && !call.representation.yaml;
     if plain && page.iter().all(|(_, object)| represent::is_verbatim(kind, object)) {
-        return represent::send(200, assemble(kind, page, metadata).into());
+        let objects = page.iter().map(|(_, object)| Arc::clone(object)).collect();
+        return represent::send(200, Listing::new(kind, objects, metadata));
     }
     let values = || page.iter().map(|(_, object)| &object.value);
     let value = match call.representation.form {
@@ -103,29 +106,6 @@ fn item(kind: &Kind, value: &Value) -> Value {
     } else {
         represent::viewed(kind, value)
     }
-}
-
-/// The list's bytes, put together from the stored ones. Items of custom resources carry their type.
-fn assemble(kind: &Kind, page: &[(&Key, &Arc<Object>)], metadata: &Value) -> Vec<u8> {
-    let opening = kind.opening();
-    let opening = if kind.custom.is_some() { opening.as_bytes() } else { b"{" };
-    let size: usize = page.iter().map(|(_, o)| o.bare.len() + opening.len() + 1).sum();
-    let mut out = Vec::with_capacity(size + 256);
-    let head = format!(
-        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{metadata},\"items\":[",
-        kind.list_kind,
-        kind.api_version()
-    );
-    out.extend_from_slice(head.as_bytes());
-    for (i, (_, object)) in page.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        out.extend_from_slice(opening);
-        out.extend_from_slice(object.bare.get(1..).unwrap_or(b"}"));
-    }
-    out.extend_from_slice(b"]}");
-    out
 }
 
 /// The selectors of a list or watch.

@@ -108,7 +108,7 @@ proptest! {
         for (config, who) in configs {
             let next = run(live.as_ref(), &config, ["a", "b", "c"][who], ONE);
             let there = fields::with_named(&fields(&next, &shape()), &shape());
-            for entry in managed::decode(managed::managed_fields(&next).map_or(&[], Vec::as_slice)).unwrap() {
+            for entry in managed::decode(managed::managed_fields(&next).cloned().unwrap_or_default()).unwrap() {
                 let mut rest = entry.fields.clone();
                 rest.subtract(&there);
                 prop_assert!(rest.is_empty(), "{rest:?} of {next}");

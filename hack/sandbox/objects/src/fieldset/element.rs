@@ -120,6 +120,59 @@ pub(super) fn canonical(text: &str) -> Result<Option<String>, String> {
     Ok(Some(out))
 }
 
+/// Whether it is plain to see that [`canonical`] would leave the element as it is.
+pub(super) fn is_plain(text: &str) -> bool {
+    match text.split_at_checked(2) {
+        Some(("f:", _)) => true,
+        Some(("v:", rest)) => plain_value(rest) == Some(""),
+        Some(("k:", rest)) => plain_keys(rest).is_some(),
+        _ => false,
+    }
+}
+
+/// `{"a":"x","b":1}` with the keys in order and nothing to escape.
+fn plain_keys(text: &str) -> Option<()> {
+    let mut rest = text.strip_prefix('{')?.strip_suffix('}')?;
+    let mut last: Option<&str> = None;
+    loop {
+        let (key, after) = plain_text(rest)?;
+        if last.is_some_and(|last| last >= key) {
+            return None;
+        }
+        last = Some(key);
+        rest = plain_value(after.strip_prefix(':')?)?;
+        if rest.is_empty() {
+            return Some(());
+        }
+        rest = rest.strip_prefix(',')?;
+    }
+}
+
+/// What follows a text, a boolean or a short whole number.
+fn plain_value(text: &str) -> Option<&str> {
+    if let Some((_, rest)) = plain_text(text) {
+        return Some(rest);
+    }
+    if let Some(rest) = text.strip_prefix("true").or_else(|| text.strip_prefix("false")) {
+        return Some(rest);
+    }
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let short = (1..=15).contains(&digits) && (digits == 1 || !text.starts_with('0'));
+    let rest = text.get(digits..).filter(|_| short)?;
+    (rest.is_empty() || rest.starts_with(',')).then_some(rest)
+}
+
+/// A quoted text with nothing to escape, and what follows it.
+fn plain_text(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_prefix('"')?;
+    let end = inside.bytes().position(|b| !needs_no_escape(b))?;
+    Some((inside.get(..end)?, inside.get(end..)?.strip_prefix('"')?))
+}
+
+fn needs_no_escape(b: u8) -> bool {
+    b >= b' ' && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2)
+}
+
 /// Appends JSON as Go writes it, with `<`, `>` and `&` escaped.
 fn write_json(out: &mut String, value: &Value) {
     match value {
@@ -129,8 +182,7 @@ fn write_json(out: &mut String, value: &Value) {
 }
 
 fn write_text(out: &mut String, text: &str) {
-    let plain = |b: u8| b >= b' ' && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
-    if text.bytes().all(plain) {
+    if text.bytes().all(needs_no_escape) {
         out.push('"');
         out.push_str(text);
         out.push('"');

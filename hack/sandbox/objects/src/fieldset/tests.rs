@@ -65,3 +65,34 @@ fn paths_print_members_first_and_numbers_by_value() {
     let printed: Vec<String> = fields.paths().iter().map(ToString::to_string).collect();
     assert_eq!(printed, [".z", ".p[n=80]", ".p[n=80].x", ".p[n=443].x", ".s[=\"q\"]"]);
 }
+
+#[test]
+fn a_set_given_away_is_read_as_any_other() {
+    // Those that need no work, and those that must not be taken as they are.
+    let table = [
+        json!({}),
+        json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"k:{\"a\":\"x\",\"b\":1}": {}, "v:\"x\"": {}, "v:true": {}}}),
+        json!({"f:a": {"k:{\"n\":80,\"p\":\"TCP\"}": {".": {}, "f:n": {}}}, "i:3": {}}),
+        json!({".": {}, "f:a": {}}),
+        json!({"f:a": {".": {}}}),
+        json!({"f:a": null}),
+        json!({"f:a": {".": {"f:b": {}}, "f:c": {}}}),
+        json!({"f:a": {"k:{ \"b\": 1, \"a\": \"x\" }": {}}}),
+        json!({"f:a": {"k:{\"b\":1,\"a\":2}": {}}}),
+        json!({"f:a": {"k:{\"a\":1,\"a\":2}": {}}}),
+        json!({"f:a": {"k:{\"a\":01}": {}}}),
+        json!({"f:a": {"k:{\"a\":1.0}": {}, "k:{\"a\":1e2}": {}}}),
+        json!({"f:a": {"k:{\"a\":1}x}": {}}}),
+        json!({"f:a": {"k:{}": {}}}),
+        json!({"f:a": {"v:\"<&>\"": {}, "v:\"\\u003c\"": {}, "v: 1": {}, "v:1 ": {}}}),
+        json!({"f:a": {"v:\"x\"y": {}}}),
+        json!({"z:1": {}, "f:a": {}}),
+        json!({"a": {}}),
+        json!([]),
+        json!(null),
+    ];
+    for fields in table {
+        let read = FieldSet::from_fields_v1(&fields);
+        assert_eq!(FieldSet::take_fields_v1(fields.clone()), read, "{fields}");
+    }
+}

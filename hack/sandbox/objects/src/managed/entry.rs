@@ -22,9 +22,9 @@ pub struct Entry {
 }
 
 /// Reads all entries. An error when one is malformed, as then none counts.
-pub fn decode(list: &[Value]) -> Result<Vec<Entry>, String> {
+pub fn decode(list: Vec<Value>) -> Result<Vec<Entry>, String> {
     let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
-    for (at, value) in list.iter().enumerate() {
+    for (at, value) in list.into_iter().enumerate() {
         let entry = Entry::read(at, value)?;
         // A later entry of the same identity stands for the earlier one.
         entries.retain(|e| !e.is_same(&entry));
@@ -118,33 +118,47 @@ impl Entry {
         time.get(..19).unwrap_or(time)
     }
 
-    fn read(at: usize, value: &Value) -> Result<Self, String> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_owned();
-        let is_apply = match text("operation").as_str() {
+    fn read(at: usize, value: Value) -> Result<Self, String> {
+        let mut entry = Self::default();
+        let (mut operation, mut fields_type) = (String::new(), String::new());
+        let mut fields = Value::Null;
+        let map = if let Value::Object(map) = value { map } else { Map::new() };
+        for (key, value) in map {
+            let place = match key.as_str() {
+                "operation" => &mut operation,
+                "apiVersion" => &mut entry.api_version,
+                "fieldsType" => &mut fields_type,
+                "manager" => &mut entry.manager,
+                "subresource" => &mut entry.subresource,
+                "time" => entry.time.insert(String::new()),
+                "fieldsV1" => {
+                    fields = value;
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Value::String(text) = value {
+                *place = text;
+            }
+        }
+        entry.is_apply = match operation.as_str() {
             "Apply" => true,
             "Update" => false,
             _ => return Err("operation must be `Apply` or `Update`".to_owned()),
         };
-        let api_version = text("apiVersion");
-        if api_version.is_empty() {
+        if entry.api_version.is_empty() {
             return Err("apiVersion must not be empty".to_owned());
         }
-        match text("fieldsType").as_str() {
+        match fields_type.as_str() {
             "FieldsV1" => {}
             "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
             other => {
                 return Err(format!("invalid fieldsType {other:?} in managed fields entry {at}"));
             }
         }
-        let fields = FieldSet::from_fields_v1(value.get("fieldsV1").unwrap_or(&Value::Null))?;
-        Ok(Self {
-            manager: text("manager"),
-            is_apply,
-            api_version,
-            subresource: text("subresource"),
-            time: Some(text("time")).filter(|t| !t.is_empty()),
-            fields,
-        })
+        entry.time = entry.time.filter(|time| !time.is_empty());
+        entry.fields = FieldSet::take_fields_v1(fields)?;
+        Ok(entry)
     }
 
     fn write(self) -> Value {

@@ -1,10 +1,26 @@
 //! What an endpoint does not write, and so cannot own.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
 use crate::fieldset::FieldSet;
 
 /// The fields that a write through one endpoint leaves alone.
 #[derive(Debug, Clone, Default)]
-pub struct Reset(Option<FieldSet>);
+pub struct Reset(Option<Cow<'static, FieldSet>>);
+
+/// A set that many writes share.
+type Shared = LazyLock<FieldSet>;
+
+static SPEC: Shared = LazyLock::new(|| FieldSet::of_fields(&[&["spec"]]));
+static STATUS: Shared = LazyLock::new(|| FieldSet::of_fields(&[&["status"]]));
+static POD_STATUS: Shared = LazyLock::new(|| {
+    FieldSet::of_fields(&[
+        &["spec"],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+    ])
+});
 
 // === impl Reset ===
 
@@ -16,7 +32,11 @@ impl Reset {
 
     /// The endpoint does not write these fields, nor what is below them.
     pub fn fields(paths: &[&[&str]]) -> Self {
-        Self(Some(FieldSet::of_fields(paths)))
+        Self(Some(Cow::Owned(FieldSet::of_fields(paths))))
+    }
+
+    fn shared(set: &'static Shared) -> Self {
+        Self(Some(Cow::Borrowed(set)))
     }
 
     /// What Kubernetes leaves alone for this kind on this endpoint (`""` for the main one).
@@ -26,12 +46,8 @@ impl Reset {
             ("" | "scale" | "finalize", "certificates.k8s.io", "CertificateSigningRequest") => {
                 Self::fields(&[&["spec"], &["status"]])
             }
-            ("" | "scale" | "finalize", _, _) if has_status => Self::fields(&[&["status"]]),
-            ("status", "", "Pod") => Self::fields(&[
-                &["spec"],
-                &["metadata", "deletionTimestamp"],
-                &["metadata", "ownerReferences"],
-            ]),
+            ("" | "scale" | "finalize", _, _) if has_status => Self::shared(&STATUS),
+            ("status", "", "Pod") => Self::shared(&POD_STATUS),
             ("status", "apps", "Deployment") => Self::fields(&[&["spec"], &["metadata", "labels"]]),
             ("status", "certificates.k8s.io", "CertificateSigningRequest") => {
                 Self::fields(&[&["spec"], &["status", "conditions"]])
@@ -47,7 +63,7 @@ impl Reset {
                 | "storage.k8s.io",
                 _,
             ) => Self::fields(&[&["spec"], &["metadata"]]),
-            ("status", _, _) => Self::fields(&[&["spec"]]),
+            ("status", _, _) => Self::shared(&SPEC),
             _ => Self::nothing(),
         }
     }
