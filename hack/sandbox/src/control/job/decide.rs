@@ -18,6 +18,11 @@ use super::pod::{JobPod, Phase};
 use super::policy::{self, Verdict};
 use super::template::NewPod;
 
+mod account;
+mod manage;
+
+use account::tidy;
+
 /// Failures since the last success, which slow down the next pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backoff {
@@ -57,8 +62,7 @@ pub struct Removal {
     pub counted: bool,
 }
 
-const FIRST_BACKOFF: i64 = 10;
-const LONGEST_BACKOFF: i64 = 600;
+/// So many pods are made, or released, in one pass.
 const MOST_AT_ONCE: usize = 500;
 
 struct Finish {
@@ -364,274 +368,10 @@ impl Pass<'_> {
             message: message.to_owned(),
         })
     }
-
-    /// The last failed pod of each index that still waits for its successor: it keeps the
-    /// finalizer, since the successor takes over its count of failures.
-    fn held<'p>(
-        &'p self,
-        active: &[&JobPod],
-        done: &Indexes,
-        lost: &Indexes,
-    ) -> BTreeMap<usize, &'p JobPod> {
-        let running: HashSet<usize> = active.iter().filter_map(|p| p.index).collect();
-        let mut held: BTreeMap<usize, &JobPod> = BTreeMap::new();
-        for pod in self.pods.iter().filter(|p| p.tracked && self.has_place(p) && self.failed(p)) {
-            let Some(index) = pod.index else { continue };
-            if done.has(index) || lost.has(index) || running.contains(&index) {
-                continue;
-            }
-            let later = held.get(&index).is_none_or(|last| {
-                last.all_failures() <= pod.all_failures() && last.finished <= pod.finished
-            });
-            if later {
-                held.insert(index, pod);
-            }
-        }
-        held
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn manage(
-        &self,
-        active: &[&JobPod],
-        succeeded: i64,
-        terminating: usize,
-        done: &Indexes,
-        lost: Option<&Indexes>,
-        held: &BTreeMap<usize, &JobPod>,
-        plan: &mut Plan,
-    ) {
-        if self.suspended() {
-            plan.delete =
-                active.iter().map(|p| Removal { name: p.name.clone(), counted: false }).collect();
-            return;
-        }
-        let parallelism = json::int(self.job, "/spec/parallelism").unwrap_or(1);
-        let parallelism = usize::try_from(parallelism).unwrap_or(0);
-        let succeeded = usize::try_from(succeeded).unwrap_or(0);
-        let want = match self.completions {
-            None if succeeded > 0 => active.len(),
-            None => parallelism,
-            Some(wanted) => wanted.saturating_sub(succeeded).min(parallelism),
-        };
-        plan.delete = self.surplus(active, active.len().saturating_sub(want));
-        plan.delete.truncate(MOST_AT_ONCE);
-        if !plan.delete.is_empty() {
-            return;
-        }
-        let leaving = if self.only_failed_replaced { terminating } else { 0 };
-        let missing = want.saturating_sub(leaving + active.len()).min(MOST_AT_ONCE);
-        if missing == 0 {
-            return;
-        }
-        let mut sooner = |at: Timestamp| {
-            plan.again = Some(plan.again.map_or(at, |have| have.min(at)));
-        };
-        if self.per_index.is_none()
-            && let Some(until) = wait_until(plan.backoff.failures, plan.backoff.last)
-            && until > self.now
-        {
-            sooner(until);
-            return;
-        }
-        if !self.indexed {
-            plan.create = vec![NewPod { index: None, failures: None }; missing];
-            return;
-        }
-        let mut taken: HashSet<usize> = active.iter().filter_map(|p| p.index).collect();
-        if self.only_failed_replaced {
-            let leaving = self.pods.iter().filter(|p| p.is_terminating());
-            taken.extend(leaving.filter_map(|p| p.index));
-        }
-        let free = (0..self.completions.unwrap_or(0)).filter(|i| {
-            !taken.contains(i) && !done.has(*i) && !lost.is_some_and(|lost| lost.has(*i))
-        });
-        let mut create = Vec::new();
-        let mut earliest: Option<Timestamp> = None;
-        for index in free.take(missing) {
-            let before = held.get(&index);
-            let until = before.and_then(|pod| {
-                wait_until(u32::try_from(pod.all_failures() + 1).unwrap_or(1), Some(pod.finished))
-            });
-            match until {
-                Some(until) if until > self.now => {
-                    earliest = Some(earliest.map_or(until, |have| have.min(until)));
-                }
-                _ => create.push(NewPod { index: Some(index), failures: self.inherit(before) }),
-            }
-        }
-        if let Some(earliest) = earliest {
-            sooner(earliest);
-        }
-        plan.create = create;
-    }
-
-    fn inherit(&self, before: Option<&&JobPod>) -> Option<(i64, i64)> {
-        self.per_index?;
-        let Some(pod) = before else { return Some((0, 0)) };
-        let (counted, ignored) = pod.failures;
-        Some(match policy::judge(self.job, pod).counts() {
-            true => (counted + 1, ignored),
-            false => (counted, ignored + 1),
-        })
-    }
-
-    /// Pods that must go: without a place, second of an index, then the least far on.
-    fn surplus(&self, active: &[&JobPod], at_least: usize) -> Vec<Removal> {
-        let mut by_progress: Vec<&JobPod> = active.to_vec();
-        by_progress.sort_by_key(|p| (p.bound, p.phase, p.ready, std::cmp::Reverse(p.name.clone())));
-        let mut gone = Vec::new();
-        let mut left = Vec::new();
-        if self.indexed {
-            let mut kept = HashSet::new();
-            // From the furthest on: the first of an index stays.
-            for pod in by_progress.iter().rev() {
-                match pod.index.filter(|_| self.has_place(pod)) {
-                    Some(index) if kept.insert(index) => left.push(*pod),
-                    _ => gone.push(*pod),
-                }
-            }
-            left.reverse();
-        } else {
-            left = by_progress;
-        }
-        let more = at_least.saturating_sub(gone.len()).min(left.len());
-        gone.extend(left.into_iter().take(more));
-        gone.into_iter().map(|p| Removal { name: p.name.clone(), counted: false }).collect()
-    }
-
-    fn suspension(&self, status: &mut Value, plan: &mut Plan) {
-        let (value, reason, message, event) = if self.suspended() {
-            ("True", "JobSuspended", "Job suspended", "Suspended")
-        } else {
-            ("False", "JobResumed", "Job resumed", "Resumed")
-        };
-        if set_condition(status, "Suspended", value, reason, message, self.now) {
-            plan.events.push(EventText::normal(event, message));
-            if value == "False" {
-                status["startTime"] = stamp(self.now);
-            }
-        }
-    }
-
-    /// The three steps of counting, as far as this pass may go.
-    fn account(
-        &self,
-        status: &mut Value,
-        finish: Option<&Finish>,
-        done: &mut Indexes,
-        done_before: &Indexes,
-        held: &BTreeMap<usize, &JobPod>,
-        plan: &mut Plan,
-    ) {
-        let job = self.job;
-        let tracked: HashSet<&str> =
-            self.pods.iter().filter(|p| p.tracked).map(|p| p.uid.as_str()).collect();
-        let mut ok: Vec<String> = Vec::new();
-        let mut bad: Vec<String> = Vec::new();
-        let (mut counted_ok, mut counted_bad) = (0, 0);
-        for (pointer, kept, counted) in [
-            ("/status/uncountedTerminatedPods/succeeded", &mut ok, &mut counted_ok),
-            ("/status/uncountedTerminatedPods/failed", &mut bad, &mut counted_bad),
-        ] {
-            for uid in json::list(job, pointer).iter().filter_map(Value::as_str) {
-                match tracked.contains(uid) {
-                    true => kept.push(uid.to_owned()),
-                    false => *counted += 1,
-                }
-            }
-        }
-        if !self.indexed {
-            status["succeeded"] = (count(job, "/status/succeeded") + counted_ok).into();
-        }
-        status["failed"] = (count(job, "/status/failed") + counted_bad).into();
-
-        let ended_badly = finish.is_some_and(|f| f.kind == "FailureTarget");
-        let unconditional = meta::is_terminating(job) || finish.is_some();
-        let mut order: Vec<&JobPod> = self.pods.iter().filter(|p| p.tracked).copied().collect();
-        order.sort_by(|a, b| (a.index, &a.name).cmp(&(b.index, &b.name)));
-        for pod in order {
-            let failed = self.failed(pod);
-            let waits_for_successor =
-                pod.index.and_then(|i| held.get(&i)).is_some_and(|h| h.uid == pod.uid);
-            let may_go =
-                unconditional || pod.phase == Phase::Succeeded || (failed && !waits_for_successor);
-            if !may_go {
-                continue;
-            }
-            plan.untrack.push(pod.name.clone());
-            if pod.phase == Phase::Succeeded && !bad.contains(&pod.uid) {
-                if self.indexed {
-                    if let Some(index) = pod.index.filter(|_| self.has_place(pod))
-                        && !done_before.has(index)
-                    {
-                        done.insert(index);
-                    }
-                } else if !ok.contains(&pod.uid) {
-                    ok.push(pod.uid.clone());
-                }
-            } else if (failed || ended_badly)
-                && self.has_place(pod)
-                && !bad.contains(&pod.uid)
-                && policy::judge(job, pod).counts()
-            {
-                bad.push(pod.uid.clone());
-            }
-            if plan.untrack.len() >= MOST_AT_ONCE {
-                break;
-            }
-        }
-        let mut uncounted = json!({});
-        if !ok.is_empty() {
-            uncounted["succeeded"] = ok.into();
-        }
-        if !bad.is_empty() {
-            uncounted["failed"] = bad.into();
-        }
-        status["uncountedTerminatedPods"] = uncounted;
-    }
-
-    /// Adds the interim condition, and the final one when all pods are gone and counted.
-    fn conclude(
-        &self,
-        status: &mut Value,
-        finish: Option<Finish>,
-        terminating: usize,
-        plan: &mut Plan,
-    ) {
-        let Some(finish) = finish else { return };
-        let Finish { kind, reason, message } = finish;
-        let had = json::condition(self.job, kind).is_some();
-        if !had {
-            set_condition(status, kind, "True", &reason, &message, self.now);
-        }
-        let uncounted = &status["uncountedTerminatedPods"];
-        let all_counted = uncounted.as_object().is_none_or(serde_json::Map::is_empty);
-        // Written first, then acted on: the end is declared by a later pass than the target.
-        if !had || !all_counted || terminating > 0 || !plan.untrack.is_empty() {
-            return;
-        }
-        if kind == "SuccessCriteriaMet" {
-            set_condition(status, "Complete", "True", &reason, &message, self.now);
-            status["completionTime"] = stamp(self.now);
-            plan.events.push(EventText::normal("Completed", "Job completed"));
-        } else {
-            set_condition(status, "Failed", "True", &reason, &message, self.now);
-            plan.events.push(EventText::warning(&reason, message));
-        }
-    }
 }
 
 fn size(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-fn wait_until(failures: u32, last: Option<Timestamp>) -> Option<Timestamp> {
-    let wait = match failures {
-        0 => return None,
-        n => FIRST_BACKOFF.saturating_mul(1 << (n - 1).min(10)).min(LONGEST_BACKOFF),
-    };
-    last?.saturating_add(SignedDuration::from_secs(wait)).ok()
 }
 
 fn next_backoff(have: Backoff, ok: &[&JobPod], bad: &[&JobPod]) -> Backoff {
@@ -642,52 +382,6 @@ fn next_backoff(have: Backoff, ok: &[&JobPod], bad: &[&JobPod]) -> Backoff {
     Backoff {
         failures: base.failures + u32::try_from(later.len()).unwrap_or(u32::MAX),
         last: later.into_iter().max().or(base.last),
-    }
-}
-
-/// Sets a Job condition; a False one is never added. Says whether anything changed.
-fn set_condition(
-    status: &mut Value,
-    kind: &str,
-    value: &str,
-    reason: &str,
-    message: &str,
-    now: Timestamp,
-) -> bool {
-    let new = json!({"type": kind, "status": value, "reason": reason, "message": message,
-        "lastProbeTime": stamp(now), "lastTransitionTime": stamp(now)});
-    if status.get("conditions").is_none_or(Value::is_null) {
-        status["conditions"] = json!([]);
-    }
-    let Some(list) = status["conditions"].as_array_mut() else { return false };
-    match list.iter_mut().find(|c| json::text(c, "/type") == kind) {
-        Some(have) => {
-            let same = json::text(have, "/status") == value
-                && json::text(have, "/reason") == reason
-                && json::text(have, "/message") == message;
-            if !same {
-                *have = new;
-            }
-            !same
-        }
-        None if value == "False" => false,
-        None => {
-            list.push(new);
-            true
-        }
-    }
-}
-
-/// Drops what Kubernetes does not write: zero counters, empty text and lists. `ready`,
-/// `terminating` and `failedIndexes` are pointers there, so their zeros stay.
-fn tidy(status: &mut Value) {
-    if let Some(fields) = status.as_object_mut() {
-        fields.retain(|key, value| match key.as_str() {
-            "active" | "succeeded" | "failed" => value.as_i64() != Some(0),
-            "completedIndexes" => value.as_str() != Some(""),
-            "conditions" => value.as_array().is_some_and(|list| !list.is_empty()),
-            _ => !value.is_null(),
-        });
     }
 }
 
