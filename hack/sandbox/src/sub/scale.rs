@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, Call};
 use crate::kinds::{Kind, Scale};
-use crate::verb::update::{self, Change};
 use crate::verb::{body, read};
+use crate::verb::{change::Change, update};
 
 /// Reads the scale.
 pub fn read(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
