@@ -108,6 +108,7 @@ POD
         k get node "$(k get pod runner --output 'jsonpath={.spec.nodeName}' || true)" --output name
     check "logs shows what it printed" 0 '.' k logs runner
     check "logs --tail shows the last line" 0 '.' k logs runner --container main --tail 1
+    check "logs --follow ends with the container" 0 '.' k logs --follow runner
 else
     printf 'left out: logs of a running pod (no --with-nodes)\n'
 fi

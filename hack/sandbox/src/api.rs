@@ -15,7 +15,7 @@ use http::{HeaderMap, Method, Response, header};
 use http_body_util::BodyExt;
 use muster_objects::rbac::Attributes;
 use muster_objects::status::Status;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
 use crate::admit::Admission;
@@ -58,6 +58,8 @@ pub struct Api {
     pub faults: Faults,
     /// Container logs of the simulated nodes, once there are any.
     pub logs: RwLock<Option<Logs>>,
+    /// Held while a CustomResourceDefinition changes what is served.
+    pub definitions: Mutex<()>,
     /// Ends all watches when the server stops.
     pub stop: CancellationToken,
 }
@@ -154,6 +156,7 @@ impl Api {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (head, body) = request.into_parts();
+        refuse_web_pages(&head.headers)?;
         let url = head.uri.path().to_owned();
         let user = self.auth.authenticate(&head.headers, &self.store)?;
         let Some(path) = Path::parse(&url) else {
@@ -258,6 +261,15 @@ impl Api {
         }
         discovery::document(&self.kinds.now(), path, headers)
     }
+}
+
+/// Browsers say where a page comes from. No page has business here, and without credentials in open mode
+/// one could otherwise create objects.
+fn refuse_web_pages(headers: &HeaderMap) -> Result<(), Status> {
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Status::new(403, "Forbidden", "requests from web pages are refused"));
+    }
+    Ok(())
 }
 
 /// The field selector's `a=b` parts, for the authoriser.

@@ -72,8 +72,17 @@ fn condition<'a>(status: &'a Value, type_: &str) -> Option<&'a str> {
 }
 
 /// After a definition was written: settle its names and serve it, if they are its own.
+///
+/// Writers come here in any order, so the definition is read anew under a lock: the last one to come
+/// serves the newest state, and one that has gone meanwhile is not served again.
 pub fn written(api: &Arc<Api>, crd: &Value) {
-    if meta::is_terminating(crd) || !establish(api, meta::name(crd)) {
+    let _one_at_a_time = api.definitions.lock();
+    if !establish(api, meta::name(crd)) {
+        return;
+    }
+    let Some(live) = api.store.get(RESOURCE, "", meta::name(crd)) else { return };
+    let crd = &live.value;
+    if meta::is_terminating(crd) {
         return;
     }
     match kinds::from_crd(crd, api.store.revision()) {
@@ -104,6 +113,9 @@ fn names(crd: &Value) -> (String, String) {
 /// Sets accepted names and the conditions, unless they stand already. Whether it is established.
 fn establish(api: &Api, name: &str) -> bool {
     let Some(live) = api.store.get(RESOURCE, "", name) else { return false };
+    if meta::is_terminating(&live.value) {
+        return false;
+    }
     let mut next = live.value.clone();
     let others = api.store.list(RESOURCE, None);
     let Verdict { names, conflict } = naming::decide(&next, others.iter().map(|o| &o.value));
@@ -208,7 +220,10 @@ pub fn terminating(api: &Arc<Api>, crd: &Value) {
                 () = tokio::time::sleep(Duration::from_millis(10)) => {}
             }
         }
-        api.kinds.replace(&group, &plural, Vec::new());
+        {
+            let _one_at_a_time = api.definitions.lock();
+            api.kinds.replace(&group, &plural, Vec::new());
+        }
         while let Some(live) = api.store.get(RESOURCE, "", meta::name(&crd)) {
             if release(&api, &live) {
                 break;

@@ -42,5 +42,5 @@ mod table;
 pub mod tls;
 mod verb;
 
-pub use sandbox::{Builder, Sandbox};
+pub use sandbox::{Builder, Sandbox, write_private};
 pub use service::InProcess;

@@ -40,18 +40,24 @@ impl Listener {
     ) -> std::io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = socket.local_addr()?;
-        let stop = CancellationToken::new();
+        let stop = api.stop.child_token();
         let tls = identity.map(|identity| TlsAcceptor::from(identity.config.clone()));
         let task = tokio::spawn(accept(socket, api, tls, stop.clone()));
         Ok(Self { address, stop, task })
     }
 
     /// Stops listening and cuts all connections.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.stop.cancel();
-        if let Err(error) = self.task.await {
+        if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "the listener ended badly");
         }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }
 

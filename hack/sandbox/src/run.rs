@@ -1,10 +1,12 @@
 //! Wires the program together.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Context;
-use muster_sandbox::Sandbox;
 use muster_sandbox::kubelet::NodeSpec;
+use muster_sandbox::{Sandbox, write_private};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Args, NodeGroup};
 
@@ -13,7 +15,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let Args { port, kubeconfig, strict, tls, nodes, bare, log } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     let mut builder = Sandbox::builder().port(port).strict(strict).tls(tls || strict);
     if bare {
         builder = builder.controllers(None);
@@ -22,13 +28,20 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let sandbox = builder.nodes(specs(&nodes, roots.path())).start().await?;
     let path = sandbox.kubeconfig_path();
     if let Some(copy) = &kubeconfig {
-        std::fs::copy(&path, copy).with_context(|| format!("writing {}", copy.display()))?;
+        write_private(copy, &std::fs::read_to_string(&path)?)
+            .with_context(|| format!("writing {}", copy.display()))?;
     }
     let shown = kubeconfig.unwrap_or(path);
     println!("serving     {}", sandbox.url());
     println!("kubeconfig  {}", shown.display());
     println!("try         KUBECONFIG={} kubectl get namespaces", shown.display());
-    tokio::signal::ctrl_c().await?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
+        _ = hung_up.recv() => {}
+    }
     sandbox.stop().await;
     Ok(())
 }

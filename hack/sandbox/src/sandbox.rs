@@ -1,13 +1,15 @@
 //! The whole embedded cluster: server, controllers, nodes; made by a builder.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use base64::Engine;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
@@ -142,6 +144,7 @@ impl Builder {
             auth,
             faults: Faults::new(self.seed),
             logs: RwLock::new(None),
+            definitions: Mutex::new(()),
             stop: CancellationToken::new(),
         });
         let identity = match self.tls {
@@ -151,7 +154,10 @@ impl Builder {
         let listener = Listener::start(api.clone(), self.port, identity.as_ref())
             .await
             .with_context(|| format!("port {} on 127.0.0.1 cannot be bound", self.port))?;
-        let folder = tempfile::Builder::new().prefix("muster-sandbox-").tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix("muster-sandbox-")
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir()?;
         let mut sandbox = Sandbox {
             address: listener.address,
             identity,
@@ -161,7 +167,7 @@ impl Builder {
             kubelets: None,
             folder,
         };
-        std::fs::write(sandbox.kubeconfig_path(), sandbox.kubeconfig(ADMIN_TOKEN))?;
+        write_private(&sandbox.kubeconfig_path(), &sandbox.kubeconfig(ADMIN_TOKEN))?;
         sandbox.furnish();
         tokio::spawn(expiry::run(sandbox.api.clone()));
         let mut crds = self.crds;
@@ -356,4 +362,12 @@ impl Drop for Sandbox {
     fn drop(&mut self) {
         self.api.stop.cancel();
     }
+}
+
+/// Writes a file that only its owner may read: kubeconfigs hold tokens.
+pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }

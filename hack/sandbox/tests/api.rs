@@ -5,6 +5,7 @@ mod api {
     mod applies;
     mod caller;
     mod concurrency;
+    mod ends;
     mod fanout;
     mod faults;
     mod garbage;

@@ -147,6 +147,11 @@ fn compare(real: &Outcome, ours: &Outcome) -> bool {
 /// Prints the last line and returns how many failed.
 fn summary(results: impl Iterator<Item = bool>) -> usize {
     let (passed, failed): (Vec<bool>, Vec<bool>) = results.partition(|passed| *passed);
+    if passed.is_empty() && failed.is_empty() {
+        eprintln!("no case matches: `behaviour list` shows them all");
+        println!("0 passed, 0 failed");
+        return 1;
+    }
     println!("{} passed, {} failed", passed.len(), failed.len());
     failed.len()
 }

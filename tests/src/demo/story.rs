@@ -198,7 +198,7 @@ fn show_commands(narrator: &mut Narrator, world: &World) {
         other => format!(" -n {other}"),
     };
     narrator.plain(&format!(
-        "Worth trying while the cluster is up, in another terminal:\n\
+        "Worth trying in another terminal while `cargo demo` is up (without --once):\n\
          \x20 export KUBECONFIG={}\n\
          \x20 kubectl get nodes -L node.kubernetes.io/instance-type\n\
          \x20 kubectl{namespace} get jobsets,jobs,pods -o wide\n\

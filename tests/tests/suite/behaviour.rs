@@ -14,6 +14,6 @@ async fn the_sandbox_behaves_as_the_table_says() {
             format!("{}: {}\n    {}", outcome.area, outcome.name, outcome.failures.join("\n    "))
         })
         .collect();
-    assert!(outcomes.len() >= 140, "the table has only {} cases", outcomes.len());
+    assert!(outcomes.len() >= 275, "the table has only {} cases", outcomes.len());
     assert!(failed.is_empty(), "{} cases failed:\n{}", failed.len(), failed.join("\n"));
 }

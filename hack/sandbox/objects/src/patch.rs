@@ -24,7 +24,8 @@ pub enum PatchKind {
     Apply,
 }
 
-const MAX_OPERATIONS: usize = 10_000;
+/// More operations than this are refused.
+pub const MAX_OPERATIONS: usize = 10_000;
 /// No patch nests deeper: every walk over objects is recursive, and clients stop reading at 128.
 const MAX_DEPTH: usize = 120;
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
@@ -73,10 +74,16 @@ pub fn json_patch(live: &Value, patch: &Value) -> Result<Value, Status> {
             ),
         ));
     }
+    operate(live, operations).map_err(|_| unprocessable())
+}
+
+/// The object after some operations, or the index of the first that does not fit. Copies and depth are
+/// bounded.
+pub fn operate(live: &Value, operations: &[Value]) -> Result<Value, usize> {
     let mut object = live.clone();
     let mut copied = 0;
-    for operation in operations {
-        step(&mut object, operation, &mut copied).ok_or_else(unprocessable)?;
+    for (index, operation) in operations.iter().enumerate() {
+        step(&mut object, operation, &mut copied).ok_or(index)?;
     }
     Ok(object)
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use muster_objects::meta;
 use muster_objects::status::Status;
+use muster_objects::{meta, patch};
 use serde_json::Value;
 
 use super::matching::Hook;
@@ -97,13 +97,20 @@ impl Admission {
         if verdict.patch.is_empty() {
             return Ok(());
         }
-        let patch: json_patch::Patch = serde_json::from_slice(&verdict.patch).map_err(|error| {
+        let patch: Vec<Value> = serde_json::from_slice(&verdict.patch).map_err(|error| {
             Failure::Call(format!("received undecodable patch in webhook response: {error}"))
         })?;
-        if patch.0.is_empty() {
+        if patch.is_empty() {
             return Ok(());
         }
-        let Some(mut object) = review::stamped(attempt, attempt.object.as_ref(), version) else {
+        if patch.len() > patch::MAX_OPERATIONS {
+            return Err(Failure::Call(format!(
+                "the patch in the webhook response has {} operations, at most {} are allowed",
+                patch.len(),
+                patch::MAX_OPERATIONS
+            )));
+        }
+        let Some(object) = review::stamped(attempt, attempt.object.as_ref(), version) else {
             return Err(Failure::Answer(Status::internal(format!(
                 "admission webhook {name:?} attempted to modify the object, which is not supported for this operation"
             ))));
@@ -111,8 +118,8 @@ impl Admission {
         if verdict.patch_type != "JSONPatch" {
             return Err(Failure::Call(format!("unsupported patch type {:?}", verdict.patch_type)));
         }
-        json_patch::patch(&mut object, &patch)
-            .map_err(|error| Failure::Answer(Status::internal(patch_words(&patch, &error))))?;
+        let mut object = patch::operate(&object, &patch)
+            .map_err(|at| Failure::Answer(Status::internal(patch_words(&patch[at]))))?;
         let original = attempt.object.as_ref();
         for field in ["apiVersion", "kind"] {
             let before = original.and_then(|object| object.get(field)).cloned();
@@ -128,14 +135,11 @@ impl Admission {
 }
 
 /// Upstream's words for an operation that does not fit the object.
-fn patch_words(patch: &json_patch::Patch, error: &json_patch::PatchError) -> String {
-    let operation = patch.0.get(error.operation).map(serde_json::to_value);
-    match operation {
-        Some(Ok(operation)) if operation["op"] != "test" => format!(
-            "{} operation does not apply: doc is missing path: {}: missing value",
-            operation["op"].as_str().unwrap_or("patch"),
-            operation["path"]
-        ),
-        _ => error.to_string(),
+fn patch_words(operation: &Value) -> String {
+    let op = operation["op"].as_str().unwrap_or("patch");
+    let path = &operation["path"];
+    match op {
+        "test" => format!("testing value {path} failed: test failed"),
+        _ => format!("{op} operation does not apply: doc is missing path: {path}: missing value"),
     }
 }

@@ -10,7 +10,6 @@ use muster_objects::status::{FieldError, FieldErrorKind, Resource, Status};
 use serde_json::{Value, json};
 
 use super::{body, read, write};
-use crate::admit::Operation;
 use crate::api::{Api, Call};
 use crate::builtin;
 use crate::clock;
@@ -21,7 +20,7 @@ use crate::store::{Expect, Object, within};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-const TRIES: usize = 16;
+const TRIES: usize = 1000;
 
 /// What becomes of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +102,7 @@ pub async fn delete_collection(api: &Arc<Api>, call: &Call) -> Result<Response<B
             }
             Ok(_) => items.push(represent::viewed(&call.kind, &object.value)),
             Err(status) if status.code == 404 => {}
+
             Err(status) => return Err(status),
         }
     }
@@ -190,15 +190,35 @@ async fn remove(
         check(&call.kind, &live, options)?;
         if warnings.is_none() {
             let old = Some(&live.value);
-            let (_, found) = write::review(api, call, Operation::Delete, name, None, old).await?;
-            warnings = Some(found);
+            let shown = shown(options);
+            warnings = Some(write::review_deletion(api, call, name, old, shown).await?);
         }
         match step(api, &call.kind, live, options)? {
             Outcome::Raced => {}
             outcome => return Ok((outcome, warnings.unwrap_or_default())),
         }
     }
-    Ok((Outcome::Raced, Vec::new()))
+    Err(Status::stale(call.kind.name(), name))
+}
+
+/// The options as webhooks see them.
+fn shown(options: &Options) -> (Value, bool) {
+    let mut out = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+    if let Some(grace) = options.grace_seconds {
+        out["gracePeriodSeconds"] = json!(grace);
+    }
+    if let Some(propagation) = options.propagation {
+        out["propagationPolicy"] = json!(format!("{propagation:?}"));
+    }
+    for (field, value) in [("uid", &options.uid), ("resourceVersion", &options.revision)] {
+        if let Some(value) = value {
+            out["preconditions"][field] = json!(value);
+        }
+    }
+    if options.dry_run {
+        out["dryRun"] = json!(["All"]);
+    }
+    (out, options.dry_run)
 }
 
 /// Deletes without a call: for the parts of the server that delete on their own account.

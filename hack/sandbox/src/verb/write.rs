@@ -134,6 +134,22 @@ pub async fn review(
     Ok((attempt.object.take().unwrap_or_default(), attempt.warnings))
 }
 
+/// Runs a deletion through both halves of admission. `options` and dry run come from the body.
+pub async fn review_deletion(
+    api: &Api,
+    call: &Call,
+    name: &str,
+    old: Option<&Value>,
+    (options, dry_run): (Value, bool),
+) -> Result<Vec<String>, Status> {
+    let mut attempt = attempt(call, Operation::Delete, name, None, old);
+    attempt.options = options;
+    attempt.dry_run = dry_run;
+    api.admission.mutate(&mut attempt).await?;
+    api.admission.validate(&mut attempt).await?;
+    Ok(attempt.warnings)
+}
+
 /// Refuses an object that is not valid in itself.
 pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     let mut errors;
