@@ -11,6 +11,8 @@ use super::json as read;
 use crate::Sandbox;
 use crate::faults::{Fault, Rule};
 
+mod ownership;
+
 struct World(Sandbox);
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
