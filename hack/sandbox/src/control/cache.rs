@@ -236,6 +236,13 @@ impl Cache {
         self.synced.send_replace(true);
     }
 
+    /// Lets go of all handlers.
+    pub fn disband(&self) {
+        let handlers = std::mem::take(&mut self.state.lock().handlers);
+        // Not under the lock: what they held may come back here when it ends.
+        drop(handlers);
+    }
+
     /// Tells the handlers that everything is gone, as when the kind was uninstalled.
     pub fn clear(&self) {
         let mut state = self.state.lock();

@@ -39,6 +39,8 @@ pub struct Inventory {
     caches: RwLock<BTreeMap<Kind, Arc<Cache>>>,
     listeners: RwLock<Vec<Found>>,
     look: Notify,
+    /// One discovery at a time: an old answer must not replace a newer one.
+    looking: tokio::sync::Mutex<()>,
     round: watch::Sender<u64>,
 }
 
@@ -87,6 +89,7 @@ impl Inventory {
             caches: RwLock::default(),
             listeners: RwLock::default(),
             look: Notify::new(),
+            looking: tokio::sync::Mutex::default(),
             round: watch::Sender::new(0),
         });
         let to = inventory.clone();
@@ -112,6 +115,13 @@ impl Inventory {
             listener(cache);
         }
         listeners.push(Box::new(listener));
+    }
+
+    /// Lets go of all listeners and caches; they hold who holds the inventory.
+    pub fn disband(&self) {
+        let listeners = std::mem::take(&mut *self.listeners.write());
+        let caches = std::mem::take(&mut *self.caches.write());
+        drop((listeners, caches));
     }
 
     /// The resources as last seen.
@@ -147,12 +157,19 @@ impl Inventory {
         }
     }
 
+    /// The resources as the server has them now.
+    pub async fn look_now(&self) -> Result<Arc<Vec<Resource>>, kube::Error> {
+        let _alone = self.looking.lock().await;
+        let found = self.discover().await?;
+        self.take(found);
+        Ok(self.resources())
+    }
+
     async fn look_around(&self) {
         let mut wait = Duration::from_millis(20);
         loop {
-            match self.discover().await {
-                Ok(found) => {
-                    self.take(found);
+            match self.look_now().await {
+                Ok(_) => {
                     wait = Duration::from_millis(20);
                     self.round.send_modify(|n| *n += 1);
                     tokio::select! {

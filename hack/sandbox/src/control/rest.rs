@@ -114,6 +114,14 @@ impl Rest {
         }
     }
 
+    /// Lets go of all caches and their handlers; they hold who holds the caches.
+    pub fn disband(&self) {
+        let caches = std::mem::take(&mut *self.caches.write());
+        for cache in caches.into_values() {
+            cache.disband();
+        }
+    }
+
     /// Ends the pauses of all caches between attempts.
     pub fn hurry(&self) {
         for cache in self.caches.read().values() {
