@@ -11,6 +11,8 @@
 //! functions of the objects and the time; a controller asks the caches, never the server, what there
 //! is. Start at [`Controllers::start`], then read any controller: they are built alike.
 
+use std::sync::Arc;
+
 use kube::Client;
 use muster_objects::status::FieldError;
 use serde_json::Value;
@@ -42,9 +44,10 @@ pub mod jobset;
 mod tests;
 
 /// The running controllers.
-#[derive(Debug)]
 pub struct Controllers {
     tasks: Tasks,
+    rest: Rest,
+    inventory: Option<Arc<Inventory>>,
 }
 
 /// Which controllers run; by default all.
@@ -142,16 +145,16 @@ impl Controllers {
             // Whole, since the status is written back.
             rest.cache(&kind::NAMESPACES);
         }
-        if which.gc || which.namespace {
-            let inventory = Inventory::start(&rest);
+        let inventory = (which.gc || which.namespace).then(|| Inventory::start(&rest));
+        if let Some(inventory) = &inventory {
             if which.namespace {
-                namespace::NamespaceController::start(&rest, &inventory, which.root_ca);
+                namespace::NamespaceController::start(&rest, inventory, which.root_ca);
             }
             if which.gc {
-                gc::Collector::start(&rest, &inventory);
+                gc::Collector::start(&rest, inventory);
             }
         }
-        Self { tasks }
+        Self { tasks, rest, inventory }
     }
 
     /// Stops them and waits until they have ended.
@@ -163,6 +166,17 @@ impl Controllers {
 impl Drop for Controllers {
     fn drop(&mut self) {
         self.tasks.token().cancel();
+        // The inventory first: without listeners no cache gets a handler any more.
+        if let Some(inventory) = &self.inventory {
+            inventory.disband();
+        }
+        self.rest.disband();
+    }
+}
+
+impl std::fmt::Debug for Controllers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Controllers").field("tasks", &self.tasks).finish_non_exhaustive()
     }
 }
 

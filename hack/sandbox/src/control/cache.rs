@@ -66,7 +66,8 @@ pub fn key_of(object: &Value) -> Key {
     (meta::namespace(object).to_owned(), meta::name(object).to_owned())
 }
 
-fn revision(object: &Value) -> u64 {
+/// `metadata.resourceVersion` as a number.
+pub fn revision(object: &Value) -> u64 {
     meta::text(object, "resourceVersion").parse().unwrap_or(0)
 }
 
@@ -123,8 +124,11 @@ impl State {
     }
 
     fn changed(&mut self, object: Value) {
+        // A list was ahead of the watch, and the object was gone by then.
+        let gone_since =
+            revision(&object) <= self.seen && !self.objects.contains_key(&key_of(&object));
         self.seen = self.seen.max(revision(&object));
-        if self.is_news(&object) {
+        if !gone_since && self.is_news(&object) {
             self.put(Arc::new(object));
         }
     }
@@ -232,6 +236,13 @@ impl Cache {
         self.synced.send_replace(true);
     }
 
+    /// Lets go of all handlers.
+    pub fn disband(&self) {
+        let handlers = std::mem::take(&mut self.state.lock().handlers);
+        // Not under the lock: what they held may come back here when it ends.
+        drop(handlers);
+    }
+
     /// Tells the handlers that everything is gone, as when the kind was uninstalled.
     pub fn clear(&self) {
         let mut state = self.state.lock();
@@ -245,7 +256,10 @@ impl Cache {
         let mut failures = 0u32;
         loop {
             let mut at = match self.list(client).await {
-                Ok(at) => at,
+                Ok((items, at)) => {
+                    self.state.lock().replace(items, at);
+                    at
+                }
                 Err(error) => {
                     if status_code(&error) == 404 {
                         self.clear();
@@ -281,7 +295,21 @@ impl Cache {
         }
     }
 
-    async fn list(&self, client: &Client) -> Result<u64, kube::Error> {
+    /// Returns when everything up to `since` is here, if need be by a list past the watch.
+    pub async fn catch_up(&self, client: &Client, since: u64) -> Result<(), kube::Error> {
+        if self.state.lock().seen >= since {
+            return Ok(());
+        }
+        let (items, at) = self.list(client).await?;
+        let mut state = self.state.lock();
+        // What the watch has told meanwhile is newer than the list.
+        if at >= state.seen {
+            state.replace(items, at);
+        }
+        Ok(())
+    }
+
+    async fn list(&self, client: &Client) -> Result<(Vec<Value>, u64), kube::Error> {
         let mut items = Vec::new();
         let mut next = String::new();
         loop {
@@ -298,8 +326,7 @@ impl Cache {
             meta::text(&page, "continue").clone_into(&mut next);
             if next.is_empty() {
                 let at = revision(&page);
-                self.state.lock().replace(items, at);
-                return Ok(at);
+                return Ok((items, at));
             }
         }
     }

@@ -14,6 +14,7 @@ use muster_objects::meta;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::cache::revision;
 use super::inventory::Inventory;
 use super::kind::Kind;
 use super::queue::Queue;
@@ -37,6 +38,8 @@ enum Error {
     Api(#[from] kube::Error),
     #[error("{api_version} {kind} is not a resource of this server")]
     UnknownKind { api_version: String, kind: String },
+    #[error("{0} has changed since it was judged")]
+    Changed(String),
 }
 
 const WORKERS: usize = 8;
@@ -95,13 +98,44 @@ impl Collector {
             owners.push((owner, standing));
         }
         let verdict = self.graph.lock().verdict(&node.object, &owners);
+        if verdict == Verdict::Keep {
+            return Ok(());
+        }
+        let Some(live) = self.confirm(&node).await? else { return Ok(()) };
         match verdict {
             Verdict::Keep => Ok(()),
             Verdict::Delete(how) => {
-                Ok(self.rest.delete(&node.kind, &node.object, Some(how)).await?)
+                Ok(self.rest.delete_as_is(&live.kind, &live.object, how).await?)
             }
-            Verdict::Unlink(gone) => self.unlink(&node, &gone).await,
+            Verdict::Unlink(gone) => self.unlink(&live, &gone).await,
         }
+    }
+
+    /// The object as the server has it, if it still is what was judged; none if it is gone.
+    async fn confirm(&self, judged: &Node) -> Result<Option<Node>, Error> {
+        let (namespace, name) = (meta::namespace(&judged.object), meta::name(&judged.object));
+        let live = match self.rest.get(&judged.kind, namespace, name).await {
+            Err(error) if status_code(&error) == 404 => return Ok(None),
+            live => live?,
+        };
+        if meta::uid(&live) != meta::uid(&judged.object) {
+            return Ok(None);
+        }
+        if !graph::judged_alike(&live, &judged.object) {
+            self.rest.note(&judged.kind, &live);
+            return Err(Error::Changed(format!("{} {namespace}/{name}", judged.kind.plural)));
+        }
+        Ok(Some(Node { kind: judged.kind.clone(), object: Arc::new(live) }))
+    }
+
+    /// Makes sure that the graph has all that was there when the owner began to go.
+    async fn catch_up(&self, owner: &Node) -> Result<(), Error> {
+        self.inventory.ready().await;
+        let since = revision(&owner.object);
+        for cache in self.inventory.caches() {
+            self.rest.catch_up(&cache, since).await?;
+        }
+        Ok(())
     }
 
     /// Asks the server for an owner that the graph does not have.
@@ -137,16 +171,11 @@ impl Collector {
             .iter()
             .filter(|owner| !gone.iter().any(|uid| *uid == super::json::text(owner, "/uid")))
             .collect();
-        let patch = json!({"metadata": {
-            "uid": meta::uid(&node.object),
-            "resourceVersion": meta::text(&node.object, "resourceVersion"),
-            "ownerReferences": left,
-        }});
-        let (namespace, name) = (meta::namespace(&node.object), meta::name(&node.object));
-        Ok(ignore_missing(self.rest.patch_merge(&node.kind, namespace, name, "", &patch).await)?)
+        self.set_owners(node, json!(left)).await
     }
 
     async fn orphan(&self, owner: &Node) -> Result<(), Error> {
+        self.catch_up(owner).await?;
         let uid = meta::uid(&owner.object).to_owned();
         let dependents = self.graph.lock().dependents(&uid);
         for dependent in dependents {
@@ -156,15 +185,50 @@ impl Collector {
     }
 
     async fn delete_blockers(&self, owner: &Node) -> Result<(), Error> {
-        let blockers = self.graph.lock().blockers(meta::uid(&owner.object));
+        let uid = meta::uid(&owner.object);
+        if self.graph.lock().blockers(uid).is_empty() {
+            self.catch_up(owner).await?;
+        }
+        let (dependents, blockers, ring) = {
+            let graph = self.graph.lock();
+            (graph.dependents(uid), graph.blockers(uid), graph.ring(uid))
+        };
+        // Those that do not block go as well; nobody waits for them.
+        for dependent in dependents {
+            if !meta::is_terminating(&dependent.object) {
+                self.queue.add(meta::uid(&dependent.object).to_owned());
+            }
+        }
         if blockers.is_empty() {
-            // All dependents that do not block go in the background, once the owner is gone.
             let finalizer = graph::FOREGROUND;
             return Ok(self.rest.drop_finalizer(&owner.kind, &owner.object, finalizer).await?);
         }
-        for blocker in blockers {
-            self.queue.add(meta::uid(&blocker.object).to_owned());
+        for member in ring {
+            self.unblock(&member, uid).await?;
         }
         Ok(())
+    }
+
+    /// Lets an owner go before this dependent.
+    async fn unblock(&self, dependent: &Node, owner: &str) -> Result<(), Error> {
+        let mut references = meta::owners(&dependent.object).to_vec();
+        for reference in &mut references {
+            if super::json::text(reference, "/uid") == owner {
+                reference["blockOwnerDeletion"] = false.into();
+            }
+        }
+        self.set_owners(dependent, json!(references)).await
+    }
+
+    async fn set_owners(&self, dependent: &Node, references: Value) -> Result<(), Error> {
+        let object = &dependent.object;
+        let patch = json!({"metadata": {
+            "uid": meta::uid(object),
+            "resourceVersion": meta::text(object, "resourceVersion"),
+            "ownerReferences": references,
+        }});
+        let (namespace, name) = (meta::namespace(object), meta::name(object));
+        let outcome = self.rest.patch_merge(&dependent.kind, namespace, name, "", &patch).await;
+        Ok(ignore_missing(outcome)?)
     }
 }

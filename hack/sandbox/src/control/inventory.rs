@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_objects::meta;
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -38,7 +39,11 @@ pub struct Inventory {
     resources: RwLock<Arc<Vec<Resource>>>,
     caches: RwLock<BTreeMap<Kind, Arc<Cache>>>,
     listeners: RwLock<Vec<Found>>,
+    /// Group and plural of each established definition, by its name.
+    promised: RwLock<BTreeMap<String, (String, String)>>,
     look: Notify,
+    /// One discovery at a time: an old answer must not replace a newer one.
+    looking: tokio::sync::Mutex<()>,
     round: watch::Sender<u64>,
 }
 
@@ -86,7 +91,9 @@ impl Inventory {
             resources: RwLock::default(),
             caches: RwLock::default(),
             listeners: RwLock::default(),
+            promised: RwLock::default(),
             look: Notify::new(),
+            looking: tokio::sync::Mutex::default(),
             round: watch::Sender::new(0),
         });
         let to = inventory.clone();
@@ -94,6 +101,7 @@ impl Inventory {
             let served = |d: &Arc<Value>| {
                 (json::is_true(d, "Established"), d.pointer("/spec/versions").cloned())
             };
+            to.promise(before, after);
             if before.map(served) != after.map(served) {
                 to.rest.hurry();
                 to.look.notify_one();
@@ -112,6 +120,13 @@ impl Inventory {
             listener(cache);
         }
         listeners.push(Box::new(listener));
+    }
+
+    /// Lets go of all listeners and caches; they hold who holds the inventory.
+    pub fn disband(&self) {
+        let listeners = std::mem::take(&mut *self.listeners.write());
+        let caches = std::mem::take(&mut *self.caches.write());
+        drop((listeners, caches));
     }
 
     /// The resources as last seen.
@@ -147,17 +162,55 @@ impl Inventory {
         }
     }
 
+    /// The resources as the server has them now.
+    pub async fn look_now(&self) -> Result<Arc<Vec<Resource>>, kube::Error> {
+        let _alone = self.looking.lock().await;
+        let found = self.discover().await?;
+        self.take(found);
+        Ok(self.resources())
+    }
+
+    fn promise(&self, before: Option<&Arc<Value>>, after: Option<&Arc<Value>>) {
+        let mut promised = self.promised.write();
+        if let Some(old) = before {
+            promised.remove(meta::name(old));
+        }
+        let served = |d: &&Arc<Value>| {
+            let mut versions = json::list(d, "/spec/versions").iter();
+            json::is_true(d, "Established") && versions.any(|v| json::flag(v, "/served"))
+        };
+        if let Some(new) = after.filter(served) {
+            let text = |path: &str| json::text(new, path).to_owned();
+            let resource = (text("/spec/group"), text("/spec/names/plural"));
+            promised.insert(meta::name(new).to_owned(), resource);
+        }
+    }
+
+    /// Whether discovery has all that is established; it may lag behind the definitions.
+    fn is_complete(&self) -> bool {
+        let resources = self.resources();
+        self.promised.read().values().all(|(group, plural)| {
+            let mut kinds = resources.iter().map(|resource| &resource.kind);
+            kinds.any(|kind| kind.group == *group && kind.plural == *plural)
+        })
+    }
+
     async fn look_around(&self) {
         let mut wait = Duration::from_millis(20);
         loop {
-            match self.discover().await {
-                Ok(found) => {
-                    self.take(found);
-                    wait = Duration::from_millis(20);
+            match self.look_now().await {
+                Ok(_) => {
+                    let again = if self.is_complete() {
+                        wait = Duration::from_millis(20);
+                        AGAIN
+                    } else {
+                        wait = (wait * 2).min(Duration::from_secs(1));
+                        wait
+                    };
                     self.round.send_modify(|n| *n += 1);
                     tokio::select! {
                         () = self.look.notified() => {}
-                        () = tokio::time::sleep(AGAIN) => {}
+                        () = tokio::time::sleep(again) => {}
                     }
                 }
                 Err(error) => {

@@ -147,9 +147,16 @@ impl NamespaceController {
         }
         self.inventory.discovered().await;
         let name = meta::name(namespace);
+        let known = self.inventory.resources();
         let mut remains = Vec::new();
-        for resource in self.inventory.resources().iter() {
-            if resource.kind.namespaced && resource.deletable && resource.watched {
+        for resource in known.iter().filter(|resource| holds_objects(resource)) {
+            remains.extend(self.clear(name, resource).await?);
+        }
+        if remains.is_empty() {
+            // A resource may have been installed since the last look.
+            let now = self.inventory.look_now().await?;
+            let is_new = |r: &&Resource| known.iter().all(|have| have.kind != r.kind);
+            for resource in now.iter().filter(|r| holds_objects(r)).filter(is_new) {
                 remains.extend(self.clear(name, resource).await?);
             }
         }
@@ -211,6 +218,11 @@ impl NamespaceController {
         object["spec"]["finalizers"] = left.into();
         Ok(ignore_missing(self.rest.replace(&NAMESPACES, &object, "/finalize").await)?)
     }
+}
+
+/// Whether a namespace can hold objects of it that must go first.
+fn holds_objects(resource: &Resource) -> bool {
+    resource.kind.namespaced && resource.deletable && resource.watched
 }
 
 fn made(outcome: Result<Value, kube::Error>) -> Result<(), kube::Error> {

@@ -203,6 +203,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + Sync + 'static> Queue<K> {
                         debug!(controller = name, ?key, %error, "will try again");
                     }
                     queue.done(&key, outcome.is_err());
+                    // Work that waits for nothing must not keep the thread to itself.
+                    tokio::task::yield_now().await;
                 }
             });
         }

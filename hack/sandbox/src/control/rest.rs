@@ -114,6 +114,14 @@ impl Rest {
         }
     }
 
+    /// Lets go of all caches and their handlers; they hold who holds the caches.
+    pub fn disband(&self) {
+        let caches = std::mem::take(&mut *self.caches.write());
+        for cache in caches.into_values() {
+            cache.disband();
+        }
+    }
+
     /// Ends the pauses of all caches between attempts.
     pub fn hurry(&self) {
         for cache in self.caches.read().values() {
@@ -121,12 +129,21 @@ impl Rest {
         }
     }
 
-    fn note(&self, kind: &Kind, object: &Value) {
-        if !meta::uid(object).is_empty()
-            && let Some(cache) = self.caches.read().get(kind)
-        {
+    /// Tells the cache of an object as the server has just answered it.
+    pub fn note(&self, kind: &Kind, object: &Value) {
+        if meta::uid(object).is_empty() {
+            return;
+        }
+        // Not under the lock: the handlers may ask for a cache themselves.
+        let cache = self.caches.read().get(kind).cloned();
+        if let Some(cache) = cache {
             cache.note(object);
         }
+    }
+
+    /// Brings a cache up to a revision; a kind that is no longer served has nothing to bring.
+    pub async fn catch_up(&self, cache: &Cache, since: u64) -> Result<(), kube::Error> {
+        ignore_missing(cache.catch_up(&self.client, since).await)
     }
 
     /// Sends a request with a JSON body, or none.
@@ -251,8 +268,31 @@ impl Rest {
         object: &Value,
         propagation: Option<Propagation>,
     ) -> Result<(), kube::Error> {
+        let only = json!({"uid": meta::uid(object)});
+        self.delete_if(kind, object, propagation, only).await
+    }
+
+    /// Deletes an object if nothing at all has changed on it; a change is a conflict.
+    pub async fn delete_as_is(
+        &self,
+        kind: &Kind,
+        object: &Value,
+        propagation: Propagation,
+    ) -> Result<(), kube::Error> {
+        let only = json!({"uid": meta::uid(object),
+            "resourceVersion": meta::text(object, "resourceVersion")});
+        self.delete_if(kind, object, Some(propagation), only).await
+    }
+
+    async fn delete_if(
+        &self,
+        kind: &Kind,
+        object: &Value,
+        propagation: Option<Propagation>,
+        preconditions: Value,
+    ) -> Result<(), kube::Error> {
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions",
-            "preconditions": {"uid": meta::uid(object)}});
+            "preconditions": preconditions});
         if let Some(propagation) = propagation {
             options["propagationPolicy"] = format!("{propagation:?}").into();
         }

@@ -44,6 +44,9 @@ struct State {
     /// Pods that fit nowhere, until something changes.
     parked: BTreeSet<String>,
     arrivals: u64,
+    /// The newest report of each pod that is not written yet.
+    reports: HashMap<String, u64>,
+    reported: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,9 +110,31 @@ impl State {
     }
 
     fn next(&mut self) -> Option<Arc<Value>> {
-        let turn = self.ready.pop_first()?;
-        self.turns.remove(&turn.uid);
-        self.pods.get(&turn.uid).cloned()
+        while let Some(turn) = self.ready.pop_first() {
+            self.turns.remove(&turn.uid);
+            if let Some(pod) = self.pods.get(&turn.uid) {
+                return Some(pod.clone());
+            }
+        }
+        None
+    }
+
+    /// Begins a report on a pod; those begun before are void.
+    fn begin_report(&mut self, uid: &str) -> u64 {
+        self.reported += 1;
+        self.reports.insert(uid.to_owned(), self.reported);
+        self.reported
+    }
+
+    /// The pod as known, if this report on it is still the newest.
+    fn report_on(&self, uid: &str, number: u64) -> Option<Arc<Value>> {
+        self.pods.get(uid).filter(|_| self.reports.get(uid) == Some(&number)).cloned()
+    }
+
+    fn end_report(&mut self, uid: &str, number: u64) {
+        if self.reports.get(uid) == Some(&number) {
+            self.reports.remove(uid);
+        }
     }
 }
 
@@ -163,6 +188,7 @@ impl Scheduler {
             }
             None => {
                 state.pods.remove(uid);
+                state.reports.remove(uid);
                 state.leave(uid);
             }
         }
@@ -269,9 +295,14 @@ impl Scheduler {
                 && json::text(have, "/reason") == reason
                 && json::text(have, "/message") == message
         });
-        if same {
-            return;
-        }
+        let number = {
+            let mut state = self.state.lock();
+            // An older report may still be on its way, so that even old news must be told again.
+            if same && !state.reports.contains_key(meta::uid(pod)) {
+                return;
+            }
+            state.begin_report(meta::uid(pod))
+        };
         let since = json::condition(pod, "PodScheduled")
             .filter(|have| json::text(have, "/status") == "False")
             .and_then(|have| have.get("lastTransitionTime").cloned())
@@ -289,9 +320,8 @@ impl Scheduler {
             let mut wait = Duration::from_millis(5);
             loop {
                 // Only on the pod as we know it: a binding made since then must not be denied.
-                let Some(known) = scheduler.state.lock().pods.get(meta::uid(&pod)).cloned() else {
-                    return;
-                };
+                let known = scheduler.state.lock().report_on(meta::uid(&pod), number);
+                let Some(known) = known else { return };
                 let patch = json!({
                     "metadata": {"resourceVersion": meta::text(&known, "resourceVersion")},
                     "status": {"conditions": [condition]},
@@ -303,14 +333,19 @@ impl Scheduler {
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(Duration::from_secs(1));
                 // By now it may have found a place.
-                let state = scheduler.state.lock();
+                let mut state = scheduler.state.lock();
                 if !state.parked.contains(meta::uid(&pod)) && !is_gated(&pod) {
+                    state.end_report(meta::uid(&pod), number);
                     return;
                 }
             }
+            scheduler.state.lock().end_report(meta::uid(&pod), number);
             if let Some(event) = event {
                 scheduler.rest.event(&PODS, &pod, COMPONENT, &event);
             }
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,18 @@
 //! The controllers against the embedded API, with and without faults.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use muster_objects::meta;
 use serde_json::{Value, json};
 
-use super::Which;
 use super::json as read;
+use super::{Controllers, Which};
 use crate::Sandbox;
 use crate::faults::{Fault, Rule};
+
+mod ownership;
 
 struct World(Sandbox);
 
@@ -329,6 +332,41 @@ async fn a_namespace_is_furnished_and_goes_with_all_that_is_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_waits_for_objects_of_a_resource_installed_a_moment_ago() {
+    let world = world().await;
+    let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}});
+    world.post("/api/v1/namespaces", &body).await;
+    let base = "/api/v1/namespaces/team";
+    let there = |v: &Value| (!meta::uid(v).is_empty()).then_some(());
+    world.until(&format!("{base}/configmaps/kube-root-ca.crt"), "bundle", there).await;
+    // The controllers are not told of the new definition.
+    let definitions = "customresourcedefinitions";
+    world.0.faults().add(Rule::refusal(500).verb("watch").resource(definitions));
+    world.0.api().store.drop_watches(Some(definitions));
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "gadgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget",
+                "listKind": "GadgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+    world.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
+    let gadgets = "/apis/example.com/v1/namespaces/team/gadgets";
+    let gadget = json!({"apiVersion": "example.com/v1", "kind": "Gadget",
+        "metadata": {"name": "g", "finalizers": ["example.com/hold"]}});
+    world.post(gadgets, &gadget).await;
+    world.delete(base, "Background").await;
+    let path = format!("{gadgets}/g");
+    let going = |v: &Value| meta::is_terminating(v).then_some(());
+    world.until(&path, "the gadget to go", going).await;
+    assert!(world.get(base).await.is_some(), "the namespace went first");
+    let patch = json!({"metadata": {"finalizers": null}});
+    world.insist("PATCH", &path, "application/merge-patch+json", &patch).await;
+    world.until_gone(base).await;
+    world.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_fits_nowhere_says_so_and_goes_where_room_appears() {
     let world = world().await;
     world.node("small", "1").await;
@@ -336,13 +374,12 @@ async fn a_pod_that_fits_nowhere_says_so_and_goes_where_room_appears() {
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]}});
     world.post(PODS, &pod).await;
     let path = format!("{PODS}/p");
-    let message = world
+    world
         .until(&path, "PodScheduled=False", |pod| {
-            let condition = read::condition(pod, "PodScheduled")?;
-            Some(read::text(condition, "/message").to_owned())
+            let message = read::text(read::condition(pod, "PodScheduled")?, "/message");
+            message.starts_with("0/1 nodes are available: 1 Insufficient cpu.").then_some(())
         })
         .await;
-    assert!(message.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{message}");
     let mut other = pod.clone();
     other["metadata"]["name"] = "other".into();
     other["spec"]["schedulerName"] = "somebody-else".into();
@@ -385,6 +422,28 @@ async fn a_budget_counts_the_healthy_pods() {
         })
         .await;
     world.0.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_kept_after_the_controllers_have_ended() {
+    for stopped in [true, false] {
+        let sandbox = Sandbox::builder().controllers(None).start().await.unwrap();
+        let (client, clock) = (sandbox.client(), crate::clock::Clock::machine());
+        let running = Controllers::start(client, clock, Which::default());
+        running.inventory.as_ref().unwrap().ready().await;
+        let pods = Arc::downgrade(&running.rest.cache(&super::kind::PODS));
+        let inventory = Arc::downgrade(running.inventory.as_ref().unwrap());
+        let tasks = running.tasks.clone();
+        if stopped {
+            running.stop().await;
+        } else {
+            drop(running);
+            tasks.end().await;
+        }
+        assert!(inventory.upgrade().is_none(), "the inventory, stopped: {stopped}");
+        assert!(pods.upgrade().is_none(), "the pods, stopped: {stopped}");
+        sandbox.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,12 +1,10 @@
 //! Who owns whom, by uid, and what is to be done about an object: no I/O, no time.
 
-#[cfg(test)]
-use std::collections::HashSet;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use muster_objects::meta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::json;
 use super::super::kind::Kind;
@@ -94,6 +92,15 @@ pub fn orphans_dependents(object: &Value) -> bool {
     meta::is_terminating(object) && has_finalizer(object, ORPHAN)
 }
 
+/// Whether two versions of an object differ in nothing that a verdict looks at.
+pub fn judged_alike(one: &Value, other: &Value) -> bool {
+    let matters = |object: &Value| {
+        let going = meta::is_terminating(object);
+        (going, json!([meta::owners(object), meta::finalizers(object)]))
+    };
+    matters(one) == matters(other)
+}
+
 fn blocks(dependent: &Value, owner: &str) -> bool {
     meta::owners(dependent)
         .iter()
@@ -172,6 +179,29 @@ impl Graph {
         let mut all = self.dependents(owner);
         all.retain(|node| blocks(&node.object, owner));
         all
+    }
+
+    /// The blockers that wait, in the end, for this very owner: none of them would ever go.
+    pub fn ring(&self, owner: &str) -> Vec<Node> {
+        let mut all = self.blockers(owner);
+        all.retain(|node| self.waits_for(meta::uid(&node.object), owner));
+        all
+    }
+
+    /// Whether `from` is `to`, or waits for it, directly or through others that wait.
+    fn waits_for(&self, from: &str, to: &str) -> bool {
+        let (mut seen, mut next) = (HashSet::new(), vec![from.to_owned()]);
+        while let Some(uid) = next.pop() {
+            let waits = self.nodes.get(&uid).is_some_and(|n| waits_for_dependents(&n.object));
+            if !waits || !seen.insert(uid.clone()) {
+                continue;
+            }
+            if uid == to {
+                return true;
+            }
+            next.extend(self.blockers(&uid).iter().map(|n| meta::uid(&n.object).to_owned()));
+        }
+        false
     }
 
     /// How an owner stands, as far as the graph knows.

@@ -143,3 +143,29 @@ fn an_orphaning_owner_is_looked_at_and_its_dependents_are_known() {
     assert!(orphans_dependents(&leaving) && !waits_for_dependents(&leaving));
     assert_eq!(graph.dependents("j-uid").len(), 1);
 }
+
+#[test]
+fn a_ring_is_found_only_when_all_of_it_waits() {
+    // Each member with the one that owns it and whether it waits, then who of them keeps `a` for ever.
+    type Member = (&'static str, &'static str, bool);
+    let cases: [(&[Member], &[&str]); 6] = [
+        (&[("a", "a", true)], &["a"]),
+        (&[("a", "a", false)], &[]),
+        (&[("a", "b", true), ("b", "a", true)], &["b"]),
+        (&[("a", "b", true), ("b", "a", false)], &[]),
+        (&[("a", "c", true), ("b", "a", true), ("c", "b", true)], &["b"]),
+        // A chain: `b` waits for `c`, and nobody waits for `a` to go.
+        (&[("a", "none", true), ("b", "a", true), ("c", "b", true)], &[]),
+    ];
+    for (members, stuck) in cases {
+        let mut graph = Graph::default();
+        for (name, owner, waits) in members {
+            let object = mk(&JOBS, "n", name, &[(&JOBS, owner, true)]);
+            let object = if *waits { going(&object, &[FOREGROUND]) } else { object };
+            graph.change(&JOBS, None, Some(&object));
+        }
+        let ring = graph.ring("a-uid");
+        let names: Vec<&str> = ring.iter().map(|n| meta::name(&n.object)).collect();
+        assert_eq!(names, stuck, "{members:?}");
+    }
+}
