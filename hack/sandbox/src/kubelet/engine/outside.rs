@@ -143,7 +143,7 @@ impl Engine {
         let node = self.nodes.get(&pod.node)?;
         let spec = &node.state.spec;
         let (namespace, name) = (meta::namespace(&pod.object), meta::name(&pod.object));
-        let volumes: BTreeMap<String, _> = pod
+        let directories: BTreeMap<String, _> = pod
             .volumes
             .iter()
             .filter(|_| spec.files)
@@ -154,9 +154,9 @@ impl Engine {
             .unwrap_or_default()
             .iter()
             .filter_map(|mount| {
-                let at = volumes.get(text(mount, "name"))?;
-                let below = text(mount, "subPath");
-                let at = if below.is_empty() { at.clone() } else { at.join(below) };
+                let at = directories.get(text(mount, "name"))?;
+                // A pod with a path that leads out is not prepared, so nothing is left out here.
+                let at = volumes::sub_path(at, text(mount, "subPath"))?;
                 Some((text(mount, "mountPath").to_owned(), at))
             })
             .collect();
@@ -175,7 +175,7 @@ impl Engine {
             container: container.to_owned(),
             node: pod.node.clone(),
             root: spec.root.clone(),
-            volumes,
+            volumes: directories,
             mounts,
             devices,
             env,

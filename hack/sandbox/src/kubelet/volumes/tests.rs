@@ -175,3 +175,18 @@ fn an_update_that_fails_midway_leaves_no_directory_behind() {
     assert_eq!(names, ["..2026_01_02_03_04_05.000000000", "..data", "x", "z"]);
     assert_eq!(fs::read_to_string(root.path().join("z")).unwrap(), "2");
 }
+
+#[test]
+fn a_sub_path_stays_in_its_volume() {
+    let volume = Path::new("/r/v");
+    for (below, at) in [
+        ("", Some("/r/v")),
+        ("a/b", Some("/r/v/a/b")),
+        ("a..b", Some("/r/v/a..b")),
+        ("/etc", None),
+        ("..", None),
+        ("a/../../b", None),
+    ] {
+        assert_eq!(sub_path(volume, below), at.map(PathBuf::from), "{below}");
+    }
+}
