@@ -29,6 +29,8 @@ use crate::clock::Clock;
 mod nodes;
 mod outside;
 mod pods;
+#[cfg(test)]
+mod tests;
 
 /// What the engine hears.
 #[derive(Debug)]
@@ -259,10 +261,11 @@ impl Engine {
             Event::Changed { namespace, object } => self.changed(&namespace, &object),
             Event::Prepared { uid, result } => self.prepared(&uid, result),
             Event::Exited { uid, container, attempt, code } => {
-                self.running.remove(&(uid.clone(), container.clone()));
+                let ran = self.running.remove(&(uid.clone(), container.clone()));
                 if self.pods.contains_key(&uid) {
                     self.step(&uid, Input::Exited { container, attempt, code });
-                } else {
+                } else if ran.is_some() {
+                    // Of a forgotten pod nobody will ask.
                     self.unseen.insert((uid, container), (attempt, code));
                 }
             }
