@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use super::node::patch_params;
 
+#[cfg(test)]
+mod tests;
+
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
@@ -18,6 +21,8 @@ pub(super) enum Outcome {
     /// The pod, or this pod of that name, is gone.
     Gone,
 }
+
+const REFUSED: &str = "the API refused a write";
 
 fn api(client: &Client, pod: &Value) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<Pod>(&());
@@ -28,7 +33,7 @@ fn api(client: &Client, pod: &Value) -> Api<DynamicObject> {
 pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outcome {
     let api = api(&client, pod);
     let patch = json!({ "metadata": { "uid": meta::uid(pod) }, "status": status });
-    persist(meta::name(pod), || async {
+    persist(&api, pod, || async {
         api.patch_status(meta::name(pod), &patch_params(), &Patch::Strategic(&patch))
             .await
             .map(drop)
@@ -45,25 +50,37 @@ pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
         preconditions: Some(Preconditions { uid, resource_version: None }),
         ..Default::default()
     };
-    persist(meta::name(pod), || async { api.delete(meta::name(pod), &params).await.map(drop) })
-        .await
+    persist(&api, pod, || async { api.delete(meta::name(pod), &params).await.map(drop) }).await
 }
 
 /// Tries again on faults of the server, of the network and of races; never on refusals.
 async fn persist<F: Future<Output = Result<(), Error>>>(
-    name: &str,
+    api: &Api<DynamicObject>,
+    pod: &Value,
     mut write: impl FnMut() -> F,
 ) -> Outcome {
+    let name = meta::name(pod);
     let mut wait = Duration::from_millis(50);
     loop {
         match write().await {
             Ok(()) => return Outcome::Done,
             Err(Error::Api(refused)) if refused.code == 404 => return Outcome::Gone,
-            Err(Error::Api(refused)) if refused.code == 409 && is_other_uid(&refused.message) => {
-                return Outcome::Gone;
+            // Of another pod of that name a patch is invalid and a delete a conflict, but both can have
+            // other reasons: only the pod itself can tell.
+            Err(Error::Api(refused)) if matches!(refused.code, 409 | 422) => {
+                match api.get_opt(name).await {
+                    Ok(Some(now)) if now.metadata.uid.as_deref() == Some(meta::uid(pod)) => {
+                        if is_final(refused.code) {
+                            tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
+                            return Outcome::Done;
+                        }
+                    }
+                    Ok(_) => return Outcome::Gone,
+                    Err(error) => tracing::debug!(pod = name, %error, "read is tried again"),
+                }
             }
             Err(Error::Api(refused)) if is_final(refused.code) => {
-                tracing::warn!(pod = name, error = %refused.message, "the API refused a write");
+                tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
                 return Outcome::Done;
             }
             Err(error) => tracing::debug!(pod = name, %error, "write is tried again"),
@@ -72,11 +89,6 @@ async fn persist<F: Future<Output = Result<(), Error>>>(
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(5));
     }
-}
-
-fn is_other_uid(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    message.contains("uid") || message.contains("precondition")
 }
 
 fn is_final(code: u16) -> bool {
