@@ -8,6 +8,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, Preconditi
 use kube::{Client, Error};
 use muster_objects::meta;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::node::patch_params;
 
@@ -30,10 +31,15 @@ fn api(client: &Client, pod: &Value) -> Api<DynamicObject> {
 }
 
 /// Writes the status of exactly this pod; tries again until the API takes it or the pod is gone.
-pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outcome {
+pub(super) async fn status(
+    client: Client,
+    requests: &Semaphore,
+    pod: &Value,
+    status: &Value,
+) -> Outcome {
     let api = api(&client, pod);
     let patch = json!({ "metadata": { "uid": meta::uid(pod) }, "status": status });
-    persist(&api, pod, || async {
+    persist(&api, requests, pod, || async {
         api.patch_status(meta::name(pod), &patch_params(), &Patch::Strategic(&patch))
             .await
             .map(drop)
@@ -42,7 +48,7 @@ pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outco
 }
 
 /// Removes exactly this pod for good.
-pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
+pub(super) async fn delete(client: Client, requests: &Semaphore, pod: &Value) -> Outcome {
     let api = api(&client, pod);
     let uid = Some(meta::uid(pod).to_owned());
     let params = DeleteParams {
@@ -50,18 +56,22 @@ pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
         preconditions: Some(Preconditions { uid, resource_version: None }),
         ..Default::default()
     };
-    persist(&api, pod, || async { api.delete(meta::name(pod), &params).await.map(drop) }).await
+    persist(&api, requests, pod, || async { api.delete(meta::name(pod), &params).await.map(drop) })
+        .await
 }
 
 /// Tries again on faults of the server, of the network and of races; never on refusals.
 async fn persist<F: Future<Output = Result<(), Error>>>(
     api: &Api<DynamicObject>,
+    requests: &Semaphore,
     pod: &Value,
     mut write: impl FnMut() -> F,
 ) -> Outcome {
     let name = meta::name(pod);
     let mut wait = Duration::from_millis(50);
     loop {
+        // Held for the request, not for the pause after it. Nobody closes the semaphore.
+        let turn = requests.acquire().await;
         match write().await {
             Ok(()) => return Outcome::Done,
             Err(Error::Api(refused)) if refused.code == 404 => return Outcome::Gone,
@@ -85,12 +95,13 @@ async fn persist<F: Future<Output = Result<(), Error>>>(
             }
             Err(error) => tracing::debug!(pod = name, %error, "write is tried again"),
         }
+        drop(turn);
         // The network's time, not the sandbox's: a clock that stands still must not stop this.
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(5));
     }
 }
 
-fn is_final(code: u16) -> bool {
+pub(super) fn is_final(code: u16) -> bool {
     matches!(code, 400 | 403 | 405 | 415 | 422)
 }

@@ -66,13 +66,13 @@ impl Engine {
             tokens: std::mem::take(&mut pod.tokens),
         };
         let (client, events, uid) = (self.client.clone(), self.events.clone(), uid.to_owned());
-        let requests = self.requests.clone();
-        tokio::spawn(async move {
+        let (requests, epoch) = (self.requests.clone(), pod.epoch);
+        self.tasks.spawn(node.life.clone().run_until_cancelled_owned(async move {
             let _turn = requests.acquire_owned().await;
             let result = work.run(&client, now).await;
             // Nobody hears it when the kubelets stop.
-            let _sent = events.send(Event::Prepared { uid, result });
-        });
+            let _sent = events.send(Event::Prepared { uid, epoch, result });
+        }));
     }
 
     pub(super) fn prepared(&mut self, uid: &str, result: Result<Prepared, Blocked>) {

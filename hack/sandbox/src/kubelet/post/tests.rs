@@ -34,7 +34,8 @@ async fn a_conflict_that_speaks_of_uids_is_tried_again_while_the_pod_is_the_same
     let pod = create(&sandbox, "druid-0").await;
     let conflict = Status::stale(Resource { group: "", plural: "pods" }, "druid-0");
     sandbox.faults().add(Rule::new(Fault::Answer(conflict)).verb("patch").times(1));
-    let written = status(sandbox.client(), &pod, &json!({ "phase": "Running" })).await;
+    let written =
+        status(sandbox.client(), &Semaphore::new(1), &pod, &json!({ "phase": "Running" })).await;
     assert_eq!((written, sandbox.faults().struck()), (Outcome::Done, 1));
     assert_eq!(phase(&sandbox, "druid-0").await.as_deref(), Some("Running"));
 }
@@ -43,12 +44,32 @@ async fn a_conflict_that_speaks_of_uids_is_tried_again_while_the_pod_is_the_same
 async fn another_pod_of_that_name_is_left_alone() {
     let sandbox = sandbox().await;
     let first = create(&sandbox, "a").await;
-    assert_eq!(delete(sandbox.client(), &first).await, Outcome::Done);
-    assert_eq!(delete(sandbox.client(), &first).await, Outcome::Gone);
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Done);
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Gone);
     let second = create(&sandbox, "a").await;
     assert_ne!(meta::uid(&first), meta::uid(&second));
     let running = json!({ "phase": "Running" });
-    assert_eq!(status(sandbox.client(), &first, &running).await, Outcome::Gone);
-    assert_eq!(delete(sandbox.client(), &first).await, Outcome::Gone);
+    assert_eq!(status(sandbox.client(), &Semaphore::new(1), &first, &running).await, Outcome::Gone);
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Gone);
     assert_eq!(phase(&sandbox, "a").await.as_deref(), Some("Pending"));
+}
+
+#[tokio::test]
+async fn a_write_that_is_tried_again_leaves_the_turn_to_others_meanwhile() {
+    let sandbox = sandbox().await;
+    let pod = create(&sandbox, "a").await;
+    sandbox.faults().add(Rule::refusal(503).verb("patch"));
+    let (requests, running) = (Semaphore::new(1), json!({ "phase": "Running" }));
+    let stuck = status(sandbox.client(), &requests, &pod, &running);
+    let other = async {
+        while sandbox.faults().struck() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let turn = requests.acquire().await.unwrap();
+        sandbox.faults().clear();
+        drop(turn);
+    };
+    let both = async { tokio::join!(stuck, other) };
+    let (written, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
+    assert_eq!(written, Outcome::Done);
 }
