@@ -196,6 +196,7 @@ impl Kubelets {
             logs.clone(),
             events.clone(),
             &stop,
+            &tasks,
         );
         let mut handles = BTreeMap::new();
         for spec in nodes {

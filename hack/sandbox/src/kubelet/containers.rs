@@ -62,7 +62,7 @@ pub(super) enum Program {
 }
 
 /// A started container. Dropping it does not end the container.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Started {
     kill_at: watch::Sender<Option<Timestamp>>,
 }

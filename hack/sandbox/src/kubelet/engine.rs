@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::containers::Started;
 use super::lifecycle::{Blocked, Input, PodPlan, PodRun};
@@ -29,6 +30,8 @@ use crate::clock::Clock;
 mod nodes;
 mod outside;
 mod pods;
+#[cfg(test)]
+mod tests;
 
 /// What the engine hears.
 #[derive(Debug)]
@@ -47,6 +50,7 @@ pub(super) enum Event {
     /// A pod's volumes are written, or why not.
     Prepared {
         uid: String,
+        epoch: u64,
         result: Result<Prepared, Blocked>,
     },
     /// A closure or process ended.
@@ -59,6 +63,7 @@ pub(super) enum Event {
     /// A status is written.
     Wrote {
         uid: String,
+        epoch: u64,
         outcome: Outcome,
     },
     /// See [`super::NodeHandle`].
@@ -76,10 +81,11 @@ pub(super) enum Event {
         node: String,
         done: oneshot::Sender<Result<(), KubeletError>>,
     },
-    /// The pods of a node that restarts, as the API has them.
+    /// The pods of a node that restarts, as the API has them, or why they could not be read.
     Reread {
         node: String,
-        pods: Vec<Value>,
+        epoch: u64,
+        pods: Result<Vec<Value>, KubeletError>,
         done: oneshot::Sender<Result<(), KubeletError>>,
     },
 }
@@ -94,12 +100,17 @@ struct Node {
     /// Ends the pod-resources service.
     service: CancellationToken,
     served: Option<tokio::task::JoinHandle<()>>,
+    /// Which life of the kubelet this is, and what ends with it.
+    epoch: u64,
+    life: CancellationToken,
     /// While the node restarts: what the watch said meanwhile.
     aside: Option<Vec<Value>>,
 }
 
 /// One pod on one of the nodes.
 struct Pod {
+    /// Events of an earlier kubelet's work for the pod have another.
+    epoch: u64,
     object: Arc<Value>,
     node: String,
     plan: PodPlan,
@@ -128,6 +139,10 @@ pub(super) struct Engine {
     logs: Logs,
     events: mpsc::UnboundedSender<Event>,
     stop: CancellationToken,
+    /// All that was started here, so that the end can be waited for.
+    tasks: TaskTracker,
+    /// The last one given.
+    epoch: u64,
     requests: Arc<Semaphore>,
     nodes: BTreeMap<String, Node>,
     pods: HashMap<String, Pod>,
@@ -148,6 +163,7 @@ impl Engine {
         logs: Logs,
         events: mpsc::UnboundedSender<Event>,
         stop: &CancellationToken,
+        tasks: &TaskTracker,
     ) -> Self {
         Self {
             client,
@@ -156,6 +172,8 @@ impl Engine {
             logs,
             events,
             stop: stop.clone(),
+            tasks: tasks.clone(),
+            epoch: 0,
             requests: Arc::new(Semaphore::new(PARALLEL)),
             nodes: BTreeMap::new(),
             pods: HashMap::new(),
@@ -187,6 +205,8 @@ impl Engine {
             disk: String::new(),
             service,
             served: None,
+            epoch: 0,
+            life: self.stop.child_token(),
             aside: None,
         };
         self.nodes.insert(spec.name.clone(), node);
@@ -257,16 +277,22 @@ impl Engine {
             Event::Deleted(pod) => self.forget(meta::uid(&pod)),
             Event::Listed(uids) => self.keep_only(&uids.into_iter().collect(), None),
             Event::Changed { namespace, object } => self.changed(&namespace, &object),
-            Event::Prepared { uid, result } => self.prepared(&uid, result),
+            Event::Prepared { uid, epoch, result } if self.is_current(&uid, epoch) => {
+                self.prepared(&uid, result);
+            }
             Event::Exited { uid, container, attempt, code } => {
-                self.running.remove(&(uid.clone(), container.clone()));
+                let ran = self.running.remove(&(uid.clone(), container.clone()));
                 if self.pods.contains_key(&uid) {
                     self.step(&uid, Input::Exited { container, attempt, code });
-                } else {
+                } else if ran.is_some() {
+                    // Of a forgotten pod nobody will ask.
                     self.unseen.insert((uid, container), (attempt, code));
                 }
             }
-            Event::Wrote { uid, outcome } => self.wrote(&uid, outcome),
+            Event::Wrote { uid, epoch, outcome } if self.is_current(&uid, epoch) => {
+                self.wrote(&uid, outcome);
+            }
+            Event::Prepared { .. } | Event::Wrote { .. } => {}
             Event::Health { node, device, healthy, done } => {
                 self.set_health(&node, &device, healthy, done);
             }
@@ -276,20 +302,21 @@ impl Engine {
                 let _heard = done.send(());
             }
             Event::Restart { node, done } => self.restart(node, done).await,
-            Event::Reread { node, pods, done } => {
-                let uids: HashSet<String> = pods.iter().map(|p| meta::uid(p).to_owned()).collect();
-                self.keep_only(&uids, Some(&node));
-                if let Some(node) = self.nodes.get(&node) {
-                    node.state.up.store(true, Ordering::Relaxed);
-                    node.state.view.lock().devices.keep_only(|uid| uids.contains(uid));
-                }
-                let aside = self.nodes.get_mut(&node).and_then(|node| node.aside.take());
-                for pod in pods.into_iter().chain(aside.into_iter().flatten()) {
-                    self.applied(pod);
-                }
-                let _heard = done.send(Ok(()));
+            Event::Reread { node, epoch, pods, done } => {
+                // Whoever asked may have gone.
+                let _heard = done.send(self.reread(&node, epoch, pods));
             }
         }
+    }
+
+    /// Whether this is of the pod as this kubelet has it, and not of an earlier life.
+    fn is_current(&self, uid: &str, epoch: u64) -> bool {
+        self.pods.get(uid).is_some_and(|pod| pod.epoch == epoch)
+    }
+
+    fn next_epoch(&mut self) -> u64 {
+        self.epoch += 1;
+        self.epoch
     }
 
     /// Steps every pod whose time has come.

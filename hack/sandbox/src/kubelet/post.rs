@@ -8,8 +8,12 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, Preconditi
 use kube::{Client, Error};
 use muster_objects::meta;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::node::patch_params;
+
+#[cfg(test)]
+mod tests;
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +23,23 @@ pub(super) enum Outcome {
     Gone,
 }
 
+const REFUSED: &str = "the API refused a write";
+
 fn api(client: &Client, pod: &Value) -> Api<DynamicObject> {
     let resource = ApiResource::erase::<Pod>(&());
     Api::namespaced_with(client.clone(), meta::namespace(pod), &resource)
 }
 
 /// Writes the status of exactly this pod; tries again until the API takes it or the pod is gone.
-pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outcome {
+pub(super) async fn status(
+    client: Client,
+    requests: &Semaphore,
+    pod: &Value,
+    status: &Value,
+) -> Outcome {
     let api = api(&client, pod);
     let patch = json!({ "metadata": { "uid": meta::uid(pod) }, "status": status });
-    persist(meta::name(pod), || async {
+    persist(&api, requests, pod, || async {
         api.patch_status(meta::name(pod), &patch_params(), &Patch::Strategic(&patch))
             .await
             .map(drop)
@@ -37,7 +48,7 @@ pub(super) async fn status(client: Client, pod: &Value, status: &Value) -> Outco
 }
 
 /// Removes exactly this pod for good.
-pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
+pub(super) async fn delete(client: Client, requests: &Semaphore, pod: &Value) -> Outcome {
     let api = api(&client, pod);
     let uid = Some(meta::uid(pod).to_owned());
     let params = DeleteParams {
@@ -45,40 +56,52 @@ pub(super) async fn delete(client: Client, pod: &Value) -> Outcome {
         preconditions: Some(Preconditions { uid, resource_version: None }),
         ..Default::default()
     };
-    persist(meta::name(pod), || async { api.delete(meta::name(pod), &params).await.map(drop) })
+    persist(&api, requests, pod, || async { api.delete(meta::name(pod), &params).await.map(drop) })
         .await
 }
 
 /// Tries again on faults of the server, of the network and of races; never on refusals.
 async fn persist<F: Future<Output = Result<(), Error>>>(
-    name: &str,
+    api: &Api<DynamicObject>,
+    requests: &Semaphore,
+    pod: &Value,
     mut write: impl FnMut() -> F,
 ) -> Outcome {
+    let name = meta::name(pod);
     let mut wait = Duration::from_millis(50);
     loop {
+        // Held for the request, not for the pause after it. Nobody closes the semaphore.
+        let turn = requests.acquire().await;
         match write().await {
             Ok(()) => return Outcome::Done,
             Err(Error::Api(refused)) if refused.code == 404 => return Outcome::Gone,
-            Err(Error::Api(refused)) if refused.code == 409 && is_other_uid(&refused.message) => {
-                return Outcome::Gone;
+            // Of another pod of that name a patch is invalid and a delete a conflict, but both can have
+            // other reasons: only the pod itself can tell.
+            Err(Error::Api(refused)) if matches!(refused.code, 409 | 422) => {
+                match api.get_opt(name).await {
+                    Ok(Some(now)) if now.metadata.uid.as_deref() == Some(meta::uid(pod)) => {
+                        if is_final(refused.code) {
+                            tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
+                            return Outcome::Done;
+                        }
+                    }
+                    Ok(_) => return Outcome::Gone,
+                    Err(error) => tracing::debug!(pod = name, %error, "read is tried again"),
+                }
             }
             Err(Error::Api(refused)) if is_final(refused.code) => {
-                tracing::warn!(pod = name, error = %refused.message, "the API refused a write");
+                tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
                 return Outcome::Done;
             }
             Err(error) => tracing::debug!(pod = name, %error, "write is tried again"),
         }
+        drop(turn);
         // The network's time, not the sandbox's: a clock that stands still must not stop this.
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(Duration::from_secs(5));
     }
 }
 
-fn is_other_uid(message: &str) -> bool {
-    let message = message.to_ascii_lowercase();
-    message.contains("uid") || message.contains("precondition")
-}
-
-fn is_final(code: u16) -> bool {
+pub(super) fn is_final(code: u16) -> bool {
     matches!(code, 400 | 403 | 405 | 415 | 422)
 }

@@ -63,6 +63,12 @@ impl Preparation {
             .filter_map(|name| super::containers::container_spec(&self.pod, name))
             .collect();
         for container in &containers {
+            let paths = super::lifecycle::list(container, "volumeMounts").iter();
+            let mut paths = paths.map(|mount| super::lifecycle::text(mount, "subPath"));
+            if let Some(path) = paths.find(|path| volumes::sub_path(&self.root, path).is_none()) {
+                let message = format!("subPath \"{path}\" leads out of its volume");
+                return Err(blocked("CreateContainerConfigError", &message));
+            }
             objects.extend(environment::needs(container));
         }
         let fetched = self.fetch(client, objects).await.map_err(|e| failed(&e))?;

@@ -9,6 +9,8 @@ use serde_json::json;
 use super::*;
 use crate::Sandbox;
 
+mod faults;
+
 const NPU: &str = "huawei.com/Ascend910";
 
 struct World {

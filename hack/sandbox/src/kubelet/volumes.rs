@@ -354,6 +354,14 @@ fn is_inside(path: &str) -> bool {
         && parts.iter().all(|part| !part.is_empty() && *part != ".." && *part != ".")
 }
 
+/// Where a mount's `subPath` is in its volume; `None` when it leads out of it.
+pub fn sub_path(volume: &Path, below: &str) -> Option<PathBuf> {
+    use std::path::Component;
+    let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    let safe = Path::new(below).components().all(inside);
+    safe.then(|| if below.is_empty() { volume.to_owned() } else { volume.join(below) })
+}
+
 /// The pod's own directory on the node.
 pub fn pod_directory(root: &Path, uid: &str) -> PathBuf {
     root.join("var/lib/kubelet/pods").join(uid)

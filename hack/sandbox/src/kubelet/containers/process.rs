@@ -3,11 +3,12 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use super::super::lifecycle::list;
 use super::super::names;
@@ -16,11 +17,23 @@ use super::ContainerContext;
 use crate::kubelet::environment::expand;
 use crate::kubelet::logs::LogSink;
 
+#[cfg(test)]
+mod tests;
+
+/// A longer line is cut into several.
+const LONGEST_LINE: usize = 16 * 1024;
+
+/// How long the pipes of a process that has ended are read: a child that left its group may keep them.
+const REST: Duration = Duration::from_millis(500);
+
 /// The command line of a container, with references to its environment still in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     words: Vec<String>,
 }
+
+/// The processes of a container; dropping it kills them.
+struct Group(Option<Pid>);
 
 // === impl Command ===
 
@@ -35,7 +48,7 @@ impl Command {
         (!words.is_empty()).then_some(Self { words })
     }
 
-    /// Runs it to its end. Dropping the future kills the process.
+    /// Runs it to its end. Dropping the future kills it and its children.
     pub(super) async fn run(self, context: ContainerContext) -> i32 {
         match self.start(&context).await {
             Ok(code) => code,
@@ -60,13 +73,15 @@ impl Command {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let group = Group(pid);
         let lines = [
             child.stdout.take().map(|out| copy(Box::new(out), context.log.clone())),
             child.stderr.take().map(|out| copy(Box::new(out), context.log.clone())),
         ];
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
         let mut told = false;
         let status = loop {
             tokio::select! {
@@ -74,26 +89,55 @@ impl Command {
                 () = context.stop.cancelled(), if !told => {
                     told = true;
                     if let Some(pid) = pid {
-                        // It may have ended by itself; then there is nobody to tell.
+                        // As in a container, only the first process is told. It may have ended by itself; then there is nobody to tell.
                         let _told = kill(pid, Signal::SIGTERM);
                     }
                 }
             }
         };
-        for line in lines.into_iter().flatten() {
+        // A container ends with its first process.
+        drop(group);
+        for mut line in lines.into_iter().flatten() {
             // The reader ends with the pipe; its lines belong before the exit.
-            let _read = line.await;
+            if tokio::time::timeout(REST, &mut line).await.is_err() {
+                line.abort();
+            }
         }
         use std::os::unix::process::ExitStatusExt;
         Ok(status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(-1))
     }
 }
 
+// === impl Group ===
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0.take() {
+            // All may have ended by themselves.
+            let _killed = killpg(leader, Signal::SIGKILL);
+        }
+    }
+}
+
 fn copy(out: Box<dyn AsyncRead + Unpin + Send>, log: LogSink) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
-        let mut lines = BufReader::new(out).lines();
-        while let Ok(Some(line)) = lines.next_line().await {
-            log.line(line);
+        let mut out = BufReader::new(out);
+        let (mut bytes, mut cut) = (Vec::new(), false);
+        loop {
+            bytes.clear();
+            let mut line = (&mut out).take(LONGEST_LINE as u64);
+            match line.read_until(b'\n', &mut bytes).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let ended = bytes.ends_with(b"\n");
+            let text = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            // The newline alone of a line that was cut just before it is no line.
+            if !(cut && text.is_empty()) {
+                log.line(String::from_utf8_lossy(text));
+            }
+            cut = !ended;
         }
     })
 }

@@ -1,12 +1,18 @@
 //! How the engine starts, stops and restarts a node.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::{Client, Error};
+use muster_objects::meta;
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::super::podresources::{self, View};
+use super::super::post::is_final;
 use super::super::watch::value;
 use super::super::{KubeletError, checkpoint, node};
 use super::{Engine, Event, Node};
@@ -49,8 +55,12 @@ impl Engine {
     /// Loses everything that a kubelet has in memory.
     pub(super) async fn halt(&mut self, name: &str) {
         self.pods.retain(|_, pod| pod.node != name);
+        let (epoch, life) = (self.next_epoch(), self.stop.child_token());
         let Some(node) = self.nodes.get_mut(name) else { return };
         node.state.up.store(false, Ordering::Relaxed);
+        // What this kubelet began must not meddle with the next one's work.
+        node.life.cancel();
+        (node.epoch, node.life) = (epoch, life);
         node.service.cancel();
         if let Some(served) = node.served.take() {
             served.abort();
@@ -77,23 +87,37 @@ impl Engine {
         node.state.up.store(false, Ordering::Relaxed);
         let (client, events) = (self.client.clone(), self.events.clone());
         let status = node.state.status(self.clock.now());
-        tokio::spawn(async move {
-            let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            let params = ListParams::default().fields(&format!("spec.nodeName={name}"));
-            let read = async {
-                let list = api.list(&params).await?;
-                node::write_status(&client, &name, &status).await?;
-                Ok(list.items.iter().map(value).collect())
-            };
-            let _sent = match read.await {
-                Ok(pods) => events.send(Event::Reread { node: name, pods, done }).is_ok(),
-                Err(error) => {
-                    let error = Box::new(error);
-                    done.send(Err(KubeletError::Register { node: name, error })).is_ok()
-                }
-            };
-        });
+        let epoch = node.epoch;
+        // When the kubelet is stopped meanwhile, whoever asked hears that nobody answers.
+        self.tasks.spawn(node.life.clone().run_until_cancelled_owned(async move {
+            let pods = reread(&client, &name, &status).await.map_err(|error| {
+                KubeletError::Register { node: name.clone(), error: Box::new(error) }
+            });
+            let _sent = events.send(Event::Reread { node: name, epoch, pods, done });
+        }));
+    }
+
+    /// Goes on with the pods that the API has; without them the node stays down.
+    pub(super) fn reread(
+        &mut self,
+        name: &str,
+        epoch: u64,
+        pods: Result<Vec<Value>, KubeletError>,
+    ) -> Result<(), KubeletError> {
+        let node = self.nodes.get_mut(name).filter(|node| node.epoch == epoch);
+        let Some(node) = node else { return Err(KubeletError::Stopped) };
+        let aside = node.aside.take();
+        let pods = pods.inspect_err(|error| {
+            tracing::warn!(node = name, %error, "the kubelet gives up to start again");
+        })?;
+        let uids: HashSet<String> = pods.iter().map(|p| meta::uid(p).to_owned()).collect();
+        node.state.up.store(true, Ordering::Relaxed);
+        node.state.view.lock().devices.keep_only(|uid| uids.contains(uid));
+        self.keep_only(&uids, Some(name));
+        for pod in pods.into_iter().chain(aside.into_iter().flatten()) {
+            self.applied(pod);
+        }
+        Ok(())
     }
 
     pub(super) fn set_health(
@@ -113,12 +137,12 @@ impl Engine {
         }
         let (client, name) = (self.client.clone(), name.to_owned());
         let status = node.state.status(self.clock.now());
-        tokio::spawn(async move {
+        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(async move {
             if found && let Err(error) = node::write_status(&client, &name, &status).await {
                 tracing::warn!(node = name, %error, "status of the node");
             }
             let _heard = done.send(found);
-        });
+        }));
     }
 }
 
@@ -150,6 +174,31 @@ impl Node {
         let free = (2..=254).find(|n| !self.addresses.contains(n)).unwrap_or(255);
         self.addresses.insert(free);
         format!("{}.{free}", node::pod_network(self.state.spec.index))
+    }
+}
+
+/// The pods of the node, once its status is written; tried again but for refusals.
+async fn reread(client: &Client, name: &str, status: &Value) -> Result<Vec<Value>, Error> {
+    let resource = ApiResource::erase::<k8s_openapi::api::core::v1::Pod>(&());
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let params = ListParams::default().fields(&format!("spec.nodeName={name}"));
+    let mut wait = Duration::from_millis(50);
+    loop {
+        let read = async {
+            let list = api.list(&params).await?;
+            node::write_status(client, name, status).await?;
+            Ok(list.items.iter().map(value).collect())
+        };
+        match read.await {
+            Err(Error::Api(refused)) if refused.code == 404 || is_final(refused.code) => {
+                return Err(Error::Api(refused));
+            }
+            Err(error) => tracing::debug!(node = name, %error, "restart is tried again"),
+            done => return done,
+        }
+        // The network's time, not the sandbox's.
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(Duration::from_secs(5));
     }
 }
 

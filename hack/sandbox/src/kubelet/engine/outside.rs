@@ -66,13 +66,13 @@ impl Engine {
             tokens: std::mem::take(&mut pod.tokens),
         };
         let (client, events, uid) = (self.client.clone(), self.events.clone(), uid.to_owned());
-        let requests = self.requests.clone();
-        tokio::spawn(async move {
+        let (requests, epoch) = (self.requests.clone(), pod.epoch);
+        self.tasks.spawn(node.life.clone().run_until_cancelled_owned(async move {
             let _turn = requests.acquire_owned().await;
             let result = work.run(&client, now).await;
             // Nobody hears it when the kubelets stop.
-            let _sent = events.send(Event::Prepared { uid, result });
-        });
+            let _sent = events.send(Event::Prepared { uid, epoch, result });
+        }));
     }
 
     pub(super) fn prepared(&mut self, uid: &str, result: Result<Prepared, Blocked>) {
@@ -143,7 +143,7 @@ impl Engine {
         let node = self.nodes.get(&pod.node)?;
         let spec = &node.state.spec;
         let (namespace, name) = (meta::namespace(&pod.object), meta::name(&pod.object));
-        let volumes: BTreeMap<String, _> = pod
+        let directories: BTreeMap<String, _> = pod
             .volumes
             .iter()
             .filter(|_| spec.files)
@@ -154,9 +154,9 @@ impl Engine {
             .unwrap_or_default()
             .iter()
             .filter_map(|mount| {
-                let at = volumes.get(text(mount, "name"))?;
-                let below = text(mount, "subPath");
-                let at = if below.is_empty() { at.clone() } else { at.join(below) };
+                let at = directories.get(text(mount, "name"))?;
+                // A pod with a path that leads out is not prepared, so nothing is left out here.
+                let at = volumes::sub_path(at, text(mount, "subPath"))?;
                 Some((text(mount, "mountPath").to_owned(), at))
             })
             .collect();
@@ -175,7 +175,7 @@ impl Engine {
             container: container.to_owned(),
             node: pod.node.clone(),
             root: spec.root.clone(),
-            volumes,
+            volumes: directories,
             mounts,
             devices,
             env,

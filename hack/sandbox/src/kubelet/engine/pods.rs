@@ -78,6 +78,7 @@ impl Engine {
         let live_status = object.get("status").cloned().unwrap_or_default();
         let finished = is_final(phase_of(&object));
         let mut pod = Pod {
+            epoch: self.next_epoch(),
             node: name.to_owned(),
             volumes: Arc::new(volumes::plan(&object)),
             plan,
@@ -222,16 +223,17 @@ impl Engine {
 
     fn send(&mut self, uid: &str, status: Value) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
+        let Some(node) = self.nodes.get(&pod.node) else { return };
         pod.sending = true;
         pod.sent = without_nulls(&status);
         let (client, events) = (self.client.clone(), self.events.clone());
         let (object, uid, requests) = (pod.object.clone(), uid.to_owned(), self.requests.clone());
-        tokio::spawn(async move {
-            let _turn = requests.acquire_owned().await;
-            let outcome = post::status(client, &object, &status).await;
+        let epoch = pod.epoch;
+        self.tasks.spawn(node.life.clone().run_until_cancelled_owned(async move {
+            let outcome = post::status(client, &requests, &object, &status).await;
             // Nobody hears it when the kubelets stop.
-            let _sent = events.send(Event::Wrote { uid, outcome });
-        });
+            let _sent = events.send(Event::Wrote { uid, epoch, outcome });
+        }));
     }
 
     pub(super) fn wrote(&mut self, uid: &str, outcome: Outcome) {
@@ -253,10 +255,13 @@ impl Engine {
             return;
         }
         let going = meta::is_terminating(&pod.object) && !pod.sending && !pod.deleting;
-        if going {
+        if going && let Some(node) = self.nodes.get(&pod.node) {
             pod.deleting = true;
             let (client, object) = (self.client.clone(), pod.object.clone());
-            tokio::spawn(async move { post::delete(client, &object).await });
+            let requests = self.requests.clone();
+            self.tasks.spawn(node.life.clone().run_until_cancelled_owned(async move {
+                post::delete(client, &requests, &object).await;
+            }));
         }
         self.release(uid);
     }
@@ -300,7 +305,7 @@ impl Engine {
         }
         if node.state.spec.files && volumes::is_safe(&pod.object, &pod.volumes) {
             let directory = volumes::pod_directory(&node.state.spec.root, uid);
-            tokio::task::spawn_blocking(move || {
+            self.tasks.spawn_blocking(move || {
                 if let Err(error) = volumes::writer::clear(&directory) {
                     tracing::warn!(directory = %directory.display(), %error, "volumes stay");
                 }

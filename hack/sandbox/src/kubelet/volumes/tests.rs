@@ -151,3 +151,42 @@ fn an_update_is_swapped_in_and_leaves_nothing_behind() {
     names.sort();
     assert_eq!(names, ["..2026_01_02_03_04_05.123456001", "..data", "x", "z"]);
 }
+
+#[test]
+fn an_update_that_fails_midway_leaves_no_directory_behind() {
+    let root = tempfile::tempdir().unwrap();
+    let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+    let files = |path: &str| -> Files {
+        [("x", "1"), (path, "2")]
+            .into_iter()
+            .map(|(p, t)| (p.to_string(), (t.as_bytes().to_vec(), 0o644)))
+            .collect()
+    };
+    assert!(writer::swap(root.path(), &files("z"), now).unwrap());
+    for _ in 0..2 {
+        // A file cannot be a directory too.
+        writer::swap(root.path(), &files("x/y"), now).unwrap_err();
+    }
+    let mut names: Vec<String> = fs::read_dir(root.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["..2026_01_02_03_04_05.000000000", "..data", "x", "z"]);
+    assert_eq!(fs::read_to_string(root.path().join("z")).unwrap(), "2");
+}
+
+#[test]
+fn a_sub_path_stays_in_its_volume() {
+    let volume = Path::new("/r/v");
+    for (below, at) in [
+        ("", Some("/r/v")),
+        ("a/b", Some("/r/v/a/b")),
+        ("a..b", Some("/r/v/a..b")),
+        ("/etc", None),
+        ("..", None),
+        ("a/../../b", None),
+    ] {
+        assert_eq!(sub_path(volume, below), at.map(PathBuf::from), "{below}");
+    }
+}

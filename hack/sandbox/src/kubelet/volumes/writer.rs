@@ -33,18 +33,11 @@ pub fn swap(directory: &Path, files: &Files, now: Timestamp) -> io::Result<bool>
         return Ok(false);
     }
     let new = fresh_directory(directory, now)?;
-    for (path, (bytes, mode)) in files {
-        let file = directory.join(&new).join(path);
-        if let Some(parent) = file.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        fs::write(&file, bytes)?;
-        fs::set_permissions(&file, Permissions::from_mode(*mode))?;
+    if let Err(error) = fill(directory, &new, files) {
+        // Nobody points at it, and the next attempt makes its own. The first fault is the one to tell.
+        let _removed = fs::remove_dir_all(directory.join(&new));
+        return Err(error);
     }
-    let link = directory.join(DATA_NEW);
-    remove(&link)?;
-    symlink(&new, &link)?;
-    fs::rename(&link, &data)?;
     for path in files.keys() {
         let first = path.split('/').next().unwrap_or(path);
         match symlink(Path::new(DATA).join(first), directory.join(first)) {
@@ -65,6 +58,22 @@ pub fn swap(directory: &Path, files: &Files, now: Timestamp) -> io::Result<bool>
         fs::remove_dir_all(directory.join(old))?;
     }
     Ok(true)
+}
+
+/// Writes the files into the new directory, and points `..data` at it.
+fn fill(directory: &Path, new: &str, files: &Files) -> io::Result<()> {
+    for (path, (bytes, mode)) in files {
+        let file = directory.join(new).join(path);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&file, bytes)?;
+        fs::set_permissions(&file, Permissions::from_mode(*mode))?;
+    }
+    let link = directory.join(DATA_NEW);
+    remove(&link)?;
+    symlink(new, &link)?;
+    fs::rename(&link, directory.join(DATA))
 }
 
 /// Removes all that a pod had on the disk.
