@@ -5,6 +5,7 @@ mod suite {
     mod behaviour;
     mod faults;
     mod jobset;
+    mod logs;
     mod placement;
     mod restart;
     mod scale;
