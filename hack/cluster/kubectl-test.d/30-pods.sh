@@ -95,7 +95,7 @@ if [[ $nodes == yes ]]; then
         cat <<'POD' | file runner.yaml
 apiVersion: v1
 kind: Pod
-metadata: {name: runner}
+metadata: {name: runner, annotations: {sandbox.muster.dev/run-seconds: "3"}}
 spec:
   restartPolicy: Never
   tolerations: [{operator: Exists}]
