@@ -165,11 +165,11 @@ impl Api {
         let mut query = Query::parse(head.uri.query().unwrap_or(""))?;
         query.watch |= Path::is_old_watch(&url);
         let kinds = self.kinds.now();
-        if !kinds.serves(&path.group, &path.version) {
-            return Ok(represent::page_not_found());
-        }
-        let kind =
-            kinds.get(&path.group, &path.version, &path.plural).ok_or_else(Status::no_route)?;
+        let kind = match kinds.get(&path.group, &path.version, &path.plural) {
+            Some(kind) => kind,
+            None if kinds.serves(&path.group, &path.version) => return Err(Status::no_route()),
+            None => return Ok(represent::page_not_found()),
+        };
         let representation = Representation::from_accept(&head.headers)?;
         let mut call = Call {
             kind,

@@ -3,16 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The fields of an object; creates the object where there is none.
-pub(super) fn fields(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    match value {
-        Value::Object(map) => map,
-        // an object was put there just above
-        _ => unreachable!(),
-    }
-}
+pub(super) use muster_objects::meta::as_map as fields;
 
 /// The object at `key`, created where absent.
 pub(super) fn within<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Map<String, Value> {

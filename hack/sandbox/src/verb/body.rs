@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::api::Call;
 use crate::builtin;
-use crate::kinds::Kind;
+use crate::kinds::{Custom, Kind};
 
 const OBJECT_TYPES: &[&str] =
     &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
@@ -175,14 +175,18 @@ fn missing(what: &str, value: &Value) -> Status {
     Status::bad_request(format!("Object '{what}' is missing in '{value}'"))
 }
 
+/// Drops what a custom resource's schema does not know, and says so as upstream does.
+pub fn prune(custom: &Custom, value: &mut Value) -> Vec<String> {
+    let dropped = custom.schema.prune(value).into_iter();
+    dropped.map(|path| format!("unknown field {path:?}")).collect()
+}
+
 /// Drops what the kind does not know, fills in defaults, and returns the unknown fields.
 pub fn shape_up(kind: &Kind, value: Value) -> Result<(Value, Vec<String>), Status> {
     match &kind.custom {
         Some(custom) => {
             let mut value = value;
-            let unknown = custom.schema.prune(&mut value);
-            let unknown =
-                unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect();
+            let unknown = prune(custom, &mut value);
             custom.schema.default(&mut value);
             Ok((value, unknown))
         }

@@ -150,10 +150,7 @@ pub fn apply_config(
 ) -> Result<(Value, Vec<String>), Status> {
     let kind = &*call.kind;
     let unknown = match &kind.custom {
-        Some(custom) => {
-            let unknown = custom.schema.prune(&mut config.clone());
-            unknown.into_iter().map(|path| format!("unknown field {path:?}")).collect()
-        }
+        Some(custom) => body::prune(custom, &mut config.clone()),
         None => builtin::decode(&kind.group, &kind.kind, config.clone())
             .map(|(_, unknown)| unknown)
             .unwrap_or_default(),
