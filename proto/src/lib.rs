@@ -1,16 +1,23 @@
 //! Every agreement between Muster's programs, and with the kubelet.
 //!
-//! This crate holds messages and services and decides nothing; it depends on nothing of ours.
+//! This crate holds messages, services and the values in them, and decides nothing; it depends on nothing of ours.
 //!
 //! ```text
 //!   kubelet ──unix socket──▶ podresources   which pod holds which device
 //!   kubelet ──checkpoint───▶ deviceplugin   what the plugin gave to a container
+//!   agent   ──pod object───▶ annotation     what a pod holds, for whoever builds rank tables
+//!   agent   ◀──stream──────▶ link           device, pod, delivery: what the two sides tell each other
 //! ```
 //!
 //! Clients are made with `FooClient::new(channel)`: build the channel with
 //! `tonic::transport::Endpoint`, where time limits and keep-alive are visible.
 
 pub use prost::Message;
+
+pub mod annotation;
+pub mod delivery;
+pub mod device;
+pub mod pod;
 
 /// The kubelet's pod-resources API, `v1.PodResourcesLister`.
 pub mod podresources {

@@ -1,0 +1,1 @@
+//! The annotation of each pod.

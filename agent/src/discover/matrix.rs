@@ -1,0 +1,1 @@
+//! Topology as a matrix.

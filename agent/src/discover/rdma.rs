@@ -1,0 +1,1 @@
+//! Network cards that can do RDMA.

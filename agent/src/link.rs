@@ -1,0 +1,1 @@
+//! The stream to the coordinator.

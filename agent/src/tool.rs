@@ -1,0 +1,293 @@
+//! Running a vendor's tool, as root, without trusting it.
+//!
+//! A tool is named by its absolute path below the host's root, must belong to root or to us and must not be writable
+//! by others. It gets an environment of two variables, no input, a limit of time and of output. Its whole process
+//! group is killed when the time is up.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+use crate::host::{Host, HostError};
+
+/// How much output is taken.
+pub const OUTPUT: usize = 1024 * 1024;
+
+/// How much of the error output is shown.
+const SHOWN: usize = 512;
+
+/// Runs tools of one host.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    host: Host,
+    limit: Duration,
+    slots: Arc<Semaphore>,
+    env: Vec<(String, String)>,
+}
+
+/// Why a tool said nothing that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It is not on this node.
+    #[error("{0} is not there")]
+    Absent(String),
+    /// Somebody else could have changed it.
+    #[error("{path} is not run: {why}")]
+    Untrusted {
+        /// The tool.
+        path: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It could not be started or read.
+    #[error("{path}: {error}")]
+    Io {
+        /// The tool.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// It took too long and was killed.
+    #[error("{call} gave no answer within {limit:?}")]
+    TimedOut {
+        /// The tool and its arguments.
+        call: String,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// It wrote too much and was killed.
+    #[error("{call} wrote more than {OUTPUT} bytes")]
+    TooMuch {
+        /// The tool and its arguments.
+        call: String,
+    },
+    /// It said no.
+    #[error("{call}: {status}: {said}")]
+    Failed {
+        /// The tool and its arguments.
+        call: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it wrote.
+        said: String,
+    },
+}
+
+// === impl ToolError ===
+
+impl ToolError {
+    /// One word for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Absent(_) => "tool-absent",
+            Self::Untrusted { .. } => "tool-untrusted",
+            Self::Io { .. } => "tool-io",
+            Self::TimedOut { .. } => "tool-hangs",
+            Self::TooMuch { .. } => "tool-output-too-large",
+            Self::Failed { .. } => "tool-failed",
+        }
+    }
+}
+
+// === impl Tools ===
+
+impl Tools {
+    /// Tools of this host; each call may take `limit`, and `at_once` run at the same time.
+    pub fn new(host: Host, limit: Duration, at_once: usize) -> Self {
+        Self { host, limit, slots: Arc::new(Semaphore::new(at_once.max(1))), env: Vec::new() }
+    }
+
+    /// The same with a variable in the tools' environment, for tests: nothing is inherited.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The first of these paths that is on the host.
+    pub fn find(&self, paths: &[&str]) -> Option<String> {
+        paths.iter().find(|path| self.host.resolve(path).is_ok()).map(|path| (*path).to_owned())
+    }
+
+    /// What the tool writes, as text. `path` is a path of the node.
+    pub async fn run(&self, path: &str, args: &[&str]) -> Result<String, ToolError> {
+        let program = self.trusted(path)?;
+        let call = || format!("{path} {}", args.join(" "));
+        let io = |error| ToolError::Io { path: path.to_owned(), error };
+        // A closed semaphore cannot be: nobody closes it.
+        let _slot = self.slots.acquire().await.map_err(|error| io(std::io::Error::other(error)))?;
+        let root = self.host.root();
+        let libraries =
+            ["usr/local/Ascend/driver/lib64/driver", "usr/local/Ascend/driver/lib64/common"]
+                .map(|folder| root.join(folder).display().to_string())
+                .join(":");
+        let mut child = Command::new(&program)
+            .args(args)
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("LD_LIBRARY_PATH", libraries)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(io)?;
+        let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let ended = tokio::time::timeout(self.limit, async {
+            let (out, err) = tokio::join!(read(out, OUTPUT), read(err, SHOWN));
+            let out = out.map_err(io)?;
+            if out.len() > OUTPUT {
+                return Err(ToolError::TooMuch { call: call() });
+            }
+            Ok((out, err.unwrap_or_default(), child.wait().await.map_err(io)?))
+        });
+        let (out, err, status) = match ended.await {
+            Ok(ended) => ended?,
+            Err(_) => return Err(ToolError::TimedOut { call: call(), limit: self.limit }),
+        };
+        group.ended();
+        if !status.success() {
+            let said = String::from_utf8_lossy(&err).trim().chars().take(SHOWN).collect();
+            return Err(ToolError::Failed { call: call(), status, said });
+        }
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// The file to run, if nobody but root and we can have written it.
+    fn trusted(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let resolved = match self.host.resolve(path) {
+            Ok(resolved) => resolved,
+            Err(HostError::Io { error, .. }) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(ToolError::Io { path: path.to_owned(), error });
+            }
+            Err(_) => return Err(ToolError::Absent(path.to_owned())),
+        };
+        let program = self.host.path(&resolved.to_string_lossy());
+        let untrusted = |why| ToolError::Untrusted { path: path.to_owned(), why };
+        let us = nix::unistd::geteuid().as_raw();
+        let folder = program.parent().unwrap_or(Path::new("/"));
+        for (place, what) in [(program.as_path(), "it"), (folder, "its directory")] {
+            let found = std::fs::symlink_metadata(place)
+                .map_err(|error| ToolError::Io { path: path.to_owned(), error })?;
+            let ours = found.uid() == 0 || found.uid() == us;
+            let shared = found.mode() & 0o022 != 0;
+            match (what, ours, shared) {
+                ("it", false, _) => return Err(untrusted("it belongs to somebody else")),
+                ("it", _, true) => return Err(untrusted("others may write to it")),
+                (_, false, _) => return Err(untrusted("its directory belongs to somebody else")),
+                (_, _, true) => return Err(untrusted("others may write to its directory")),
+                _ => {}
+            }
+        }
+        Ok(program)
+    }
+}
+
+/// A process group that is killed unless it has ended.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may have ended by itself just now.
+            let _gone = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+/// Reads one byte more than `most` at most. What is left in the pipe does not matter: the tool is killed then.
+async fn read(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(most as u64 + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn tool(script: &str) -> (tempfile::TempDir, Tools) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tool");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let tools = Tools::new(Host::at(folder.path()), Duration::from_secs(20), 2);
+        (folder, tools)
+    }
+
+    #[tokio::test]
+    async fn a_tool_gets_its_arguments_and_two_variables_only() {
+        let (_folder, tools) = tool("echo $1; env | sort | cut -d= -f1 | tr '\\n' ' '");
+        let said = tools.run("/tool", &["-x"]).await.unwrap();
+        assert!(said.starts_with("-x\n"), "{said}");
+        let names: Vec<&str> = said.lines().nth(1).unwrap().split_whitespace().collect();
+        let own = ["_", "OLDPWD", "PWD", "SHLVL"];
+        let names: Vec<&str> = names.into_iter().filter(|name| !own.contains(name)).collect();
+        assert_eq!(names, ["LD_LIBRARY_PATH", "PATH"]);
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_hangs_is_killed_with_its_children() {
+        let (folder, mut tools) = tool("sleep 3600 & echo $! > \"$OUT\"; wait");
+        let note = folder.path().join("pid");
+        tools.limit = Duration::from_millis(300);
+        let tools = tools.env("OUT", note.to_str().unwrap());
+        let error = tools.run("/tool", &[]).await.unwrap_err();
+        assert_eq!(error.reason(), "tool-hangs");
+        let child: i32 = fs::read_to_string(note).unwrap().trim().parse().unwrap();
+        let gone = || match fs::read_to_string(format!("/proc/{child}/stat")) {
+            Ok(stat) => stat.contains(") Z"),
+            Err(_) => true,
+        };
+        for _ in 0..200 {
+            if gone() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("the tool's child {child} lives");
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_talks_too_much_or_fails_says_so() {
+        let (_folder, tools) = tool("if [ $1 = 1 ]; then echo no >&2; exit 3; fi; exec yes");
+        let error = tools.run("/tool", &["1"]).await.unwrap_err();
+        assert_eq!((error.reason(), error.to_string().contains("no")), ("tool-failed", true));
+        assert_eq!(tools.run("/tool", &["2"]).await.unwrap_err().reason(), "tool-output-too-large");
+        assert_eq!(tools.run("/none", &[]).await.unwrap_err().reason(), "tool-absent");
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_others_can_write_is_not_run() {
+        let (folder, tools) = tool("echo run");
+        let path = folder.path().join("tool");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o757)).unwrap();
+        assert_eq!(tools.run("/tool", &[]).await.unwrap_err().reason(), "tool-untrusted");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(tools.run("/tool", &[]).await.unwrap_err().reason(), "tool-untrusted");
+    }
+}

@@ -1,0 +1,1 @@
+//! The hub: one stream per agent.

@@ -1,0 +1,3 @@
+//! The coordinator, as far as it is built: the hub, where every agent's stream ends.
+
+pub mod hub;

@@ -1,0 +1,570 @@
+//! What a node's hardware is: devices, their ports, and how they are joined.
+//!
+//! An [`Inventory`] is a value: two that are equal say the same, in the same order, so that an unchanged one
+//! need not be sent. Lists are sorted when [`Inventory::sort`] has been called; discovery always calls it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Who made a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Vendor {
+    /// Huawei Ascend.
+    Ascend,
+    /// NVIDIA.
+    Nvidia,
+}
+
+/// The generation of a chip, as far as anything depends on it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chip {
+    /// Ascend 910 (A): two HCCS rings of four.
+    Ascend910a,
+    /// Ascend 910B (A2): eight in a full mesh.
+    Ascend910b,
+    /// Ascend 910 (A3): two dies per NPU, super-pods.
+    AscendA3,
+    /// Ascend 310P: no ports.
+    Ascend310p,
+    /// Ascend 310.
+    Ascend310,
+    /// Ascend 310B.
+    Ascend310b,
+    /// Ascend 950 (A5).
+    AscendA5,
+    /// Any NVIDIA GPU.
+    NvidiaGpu,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+/// How a device is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "state", content = "reason", rename_all = "lowercase")]
+pub enum Health {
+    /// It works.
+    Ok,
+    /// It works, and somebody should look at it.
+    Degraded(String),
+    /// It must not be given to anybody.
+    Faulty(String),
+    /// Nobody has said.
+    #[default]
+    Unknown,
+}
+
+/// Whether a port has a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortState {
+    /// It has.
+    Up,
+    /// It has not.
+    Down,
+    /// Nobody has said, or there is no port.
+    #[default]
+    Unknown,
+}
+
+/// A PCI function, `0000:c1:00.0`: four digits of domain, lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PciAddress {
+    /// Domain; virtual ones need more than 16 bits.
+    pub domain: u32,
+    /// Bus.
+    pub bus: u8,
+    /// Slot, 0 to 31.
+    pub slot: u8,
+    /// Function, 0 to 7.
+    pub function: u8,
+}
+
+/// A multi-node NVLink domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fabric {
+    /// The NVLink domain.
+    pub cluster_uuid: String,
+    /// The partition of it that can talk.
+    pub clique_id: u32,
+}
+
+/// A slice of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mig {
+    /// `MIG-…`.
+    pub uuid: String,
+    /// `1g.10gb`.
+    pub profile: String,
+}
+
+/// The switch port that a device's port is plugged into.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Neighbour {
+    /// The switch: its name, else its MAC address.
+    pub switch: String,
+    /// The port.
+    pub port: String,
+}
+
+/// One device: a die of an NPU, or a GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Device {
+    /// Who made it.
+    pub vendor: Vendor,
+    /// Ascend: the physical id, the N of `/dev/davinciN`. NVIDIA: the index, in order of PCI addresses.
+    pub id: u32,
+    /// Its generation.
+    pub chip: Chip,
+    /// What its vendor calls it: `910B3`, `NVIDIA H100 80GB HBM3`. Empty when nobody has said.
+    pub model: String,
+    /// Its device file on the node, `/dev/davinci0`.
+    pub path: String,
+    /// How it is.
+    pub health: Health,
+    /// Ascend: dense index of visible chips.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logic_id: Option<u32>,
+    /// Ascend: the card (NPU id) and the chip on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card: Option<(u32, u32)>,
+    /// NVIDIA: `GPU-…`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// NVIDIA: the N of `/dev/nvidiaN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<u32>,
+    /// Where it is plugged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<PciAddress>,
+    /// The memory that is near it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<u32>,
+    /// The cores that are near it, `144-167`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Address of its own port (Ascend), or of the nearest NIC (NVIDIA).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpAddr>,
+    /// Ascend A3: its address on the super-pod's network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vnic_ip: Option<IpAddr>,
+    /// Whether that port has a link.
+    #[serde(default)]
+    pub port: PortState,
+    /// What the port is plugged into.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<Neighbour>,
+    /// Ascend A3: what names it in its super-pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub super_device_id: Option<u32>,
+    /// The group of this node's devices that it is joined to directly: HCCS ring or mesh, NVLink island.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub island: Option<u32>,
+    /// NVIDIA: the NVLink domain across nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric: Option<Fabric>,
+    /// NVIDIA: the nearest NIC, `mlx5_0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nic: Option<String>,
+    /// NVIDIA: its slices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mig: Vec<Mig>,
+}
+
+/// A network card that can do RDMA; one per port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Nic {
+    /// `mlx5_0`.
+    pub name: String,
+    /// 1 for the first.
+    pub port: u32,
+    /// Where it is plugged in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pci: Option<PciAddress>,
+    /// The memory that is near it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numa: Option<u32>,
+    /// Its network interface, `eth_rdma0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netdev: Option<String>,
+    /// Whether it has a link.
+    pub state: PortState,
+    /// `Ethernet` or `InfiniBand`.
+    pub link_layer: String,
+    /// Gigabits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// The GID to use and its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gid: Option<(u32, String)>,
+    /// The address in that GID.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip: Option<IpAddr>,
+}
+
+/// The driver of one vendor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Driver {
+    /// Whose.
+    pub vendor: Vendor,
+    /// `25.2.0`.
+    pub version: String,
+}
+
+/// Where a node is in a super-pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuperPod {
+    /// Which.
+    pub id: u32,
+    /// The node's number in it.
+    pub server_index: u32,
+    /// How many dies it has, where the driver tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+}
+
+/// An address of the node itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostAddress {
+    /// The interface; empty when nobody knows.
+    pub interface: String,
+    /// The address.
+    pub ip: IpAddr,
+}
+
+/// How two ends are joined, from nearest to farthest.
+///
+/// The words are those of `npu-smi info -t topo` and `nvidia-smi topo -m`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Join {
+    /// Two dies of one package.
+    Sio,
+    /// A direct coherent link.
+    Hccs,
+    /// The same through a switch.
+    HccsSwitch,
+    /// A bonded set of so many NVLinks.
+    NvLink(u8),
+    /// At most one PCIe switch.
+    Pix,
+    /// Several PCIe switches.
+    Pxb,
+    /// A PCIe host bridge.
+    Phb,
+    /// Host bridges of one NUMA node.
+    Node,
+    /// Across NUMA nodes.
+    Sys,
+    /// Not known.
+    Na,
+}
+
+/// An end of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The NPU of this physical id.
+    Npu(u32),
+    /// The GPU of this index.
+    Gpu(u32),
+    /// The NIC at this place of [`Inventory::nics`].
+    Nic(u32),
+}
+
+/// Two ends and how they are joined; `a < b`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Link {
+    /// One end.
+    pub a: End,
+    /// The other.
+    pub b: End,
+    /// How.
+    pub join: Join,
+}
+
+/// Everything that an agent knows about the hardware of its node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inventory {
+    /// Whether every source has been heard: false in the first moments, when only files have been read and
+    /// the vendors' slow tools have not answered yet.
+    pub settled: bool,
+    /// Drivers that are there.
+    pub drivers: Vec<Driver>,
+    /// The devices, by vendor and id.
+    pub devices: Vec<Device>,
+    /// The network cards, by name and port.
+    pub nics: Vec<Nic>,
+    /// How all of them are joined: each pair once.
+    pub links: Vec<Link>,
+    /// The node's place in a super-pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub super_pod: Option<SuperPod>,
+    /// The node's own addresses.
+    pub addresses: Vec<HostAddress>,
+}
+
+/// A text that is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no {what}")]
+pub struct Malformed {
+    /// What it should be.
+    pub what: &'static str,
+    /// The text, cut short.
+    pub text: String,
+}
+
+// === impl Malformed ===
+
+impl Malformed {
+    /// Of this text, of which at most 64 characters are kept.
+    pub fn new(what: &'static str, text: &str) -> Self {
+        Self { what, text: text.chars().take(64).collect() }
+    }
+}
+
+// === impl Device ===
+
+impl Device {
+    /// A device of which nothing else is known yet.
+    pub fn new(vendor: Vendor, id: u32, path: impl Into<String>) -> Self {
+        Self {
+            vendor,
+            id,
+            chip: Chip::Unknown,
+            model: String::new(),
+            path: path.into(),
+            health: Health::Unknown,
+            logic_id: None,
+            card: None,
+            uuid: None,
+            minor: None,
+            pci: None,
+            numa: None,
+            cpus: None,
+            ip: None,
+            vnic_ip: None,
+            port: PortState::Unknown,
+            neighbour: None,
+            super_device_id: None,
+            island: None,
+            fabric: None,
+            nic: None,
+            mig: Vec::new(),
+        }
+    }
+
+    /// The end that it is in a [`Link`].
+    pub fn end(&self) -> End {
+        match self.vendor {
+            Vendor::Ascend => End::Npu(self.id),
+            Vendor::Nvidia => End::Gpu(self.id),
+        }
+    }
+}
+
+// === impl Health ===
+
+impl Health {
+    /// Whether the device may be given to somebody.
+    pub fn usable(&self) -> bool {
+        !matches!(self, Self::Faulty(_))
+    }
+
+    /// One word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded(_) => "degraded",
+            Self::Faulty(_) => "faulty",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+// === impl Inventory ===
+
+impl Inventory {
+    /// Puts everything into its one order.
+    pub fn sort(&mut self) {
+        self.drivers.sort_by_key(|driver| driver.vendor);
+        self.devices.sort_by_key(|device| (device.vendor, device.id));
+        self.nics.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)).then(a.port.cmp(&b.port)));
+        self.addresses.sort();
+        self.addresses.dedup();
+        for link in &mut self.links {
+            if link.a > link.b {
+                std::mem::swap(&mut link.a, &mut link.b);
+            }
+        }
+        self.links.sort();
+        self.links.dedup_by_key(|link| (link.a, link.b));
+    }
+
+    /// The device of this vendor and id.
+    pub fn device(&self, vendor: Vendor, id: u32) -> Option<&Device> {
+        self.devices.iter().find(|device| device.vendor == vendor && device.id == id)
+    }
+
+    /// How two ends are joined.
+    pub fn join(&self, a: End, b: End) -> Join {
+        let (a, b) = (a.min(b), a.max(b));
+        let found = self.links.binary_search_by_key(&(a, b), |link| (link.a, link.b));
+        found.ok().and_then(|at| self.links.get(at)).map_or(Join::Na, |link| link.join)
+    }
+}
+
+/// Splits a name into its text and the number at its end, so that `mlx5_10` comes after `mlx5_9`.
+fn natural(name: &str) -> (&str, u64) {
+    let text = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (text, name.get(text.len()..).and_then(|digits| digits.parse().ok()).unwrap_or(0))
+}
+
+// === impl PciAddress ===
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { domain, bus, slot, function } = self;
+        write!(f, "{domain:04x}:{bus:02x}:{slot:02x}.{function:x}")
+    }
+}
+
+impl FromStr for PciAddress {
+    type Err = Malformed;
+
+    /// Takes `0000:c1:00.0`, `00000000:C1:00.0` and `c1:00.0`.
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let malformed = || Malformed::new("PCI address", text);
+        let hex = |part: &str, most: usize| match part.len() {
+            1.. if part.len() <= most && part.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                u32::from_str_radix(part, 16).map_err(|_| malformed())
+            }
+            _ => Err(malformed()),
+        };
+        let (rest, function) = text.rsplit_once('.').ok_or_else(malformed)?;
+        let mut parts = rest.rsplitn(3, ':');
+        let slot = hex(parts.next().unwrap_or_default(), 2)?;
+        let bus = hex(parts.next().unwrap_or_default(), 2)?;
+        let domain = parts.next().map_or(Ok(0), |part| hex(part, 8))?;
+        let function = hex(function, 1)?;
+        let byte = |value: u32, below: u32| match u8::try_from(value) {
+            Ok(byte) if value < below => Ok(byte),
+            _ => Err(malformed()),
+        };
+        Ok(Self {
+            domain,
+            bus: byte(bus, 256)?,
+            slot: byte(slot, 32)?,
+            function: byte(function, 8)?,
+        })
+    }
+}
+
+impl Serialize for PciAddress {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PciAddress {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+// === impl Join ===
+
+impl fmt::Display for Join {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self {
+            Self::Sio => "SIO",
+            Self::Hccs => "HCCS",
+            Self::HccsSwitch => "HCCS_SW",
+            Self::NvLink(count) => return f.pad(&format!("NV{count}")),
+            Self::Pix => "PIX",
+            Self::Pxb => "PXB",
+            Self::Phb => "PHB",
+            Self::Node => "NODE",
+            Self::Sys => "SYS",
+            Self::Na => "NA",
+        };
+        f.pad(word)
+    }
+}
+
+impl FromStr for Join {
+    type Err = Malformed;
+
+    fn from_str(word: &str) -> Result<Self, Malformed> {
+        Ok(match word {
+            "SIO" => Self::Sio,
+            "HCCS" => Self::Hccs,
+            "HCCS_SW" => Self::HccsSwitch,
+            "PIX" => Self::Pix,
+            "PXB" => Self::Pxb,
+            "PHB" => Self::Phb,
+            "NODE" => Self::Node,
+            "SYS" => Self::Sys,
+            "NA" | "N/A" => Self::Na,
+            _ => match word.strip_prefix("NV").and_then(|count| count.parse().ok()) {
+                Some(count) => Self::NvLink(count),
+                None => return Err(Malformed::new("kind of link", word)),
+            },
+        })
+    }
+}
+
+impl Serialize for Join {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Join {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+// === impl Chip ===
+
+impl Chip {
+    /// Whether its devices have ports of their own.
+    pub fn has_port(self) -> bool {
+        matches!(self, Self::Ascend910a | Self::Ascend910b | Self::AscendA3)
+    }
+}
+
+// === impl End ===
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Npu(id) => format!("NPU{id}"),
+            Self::Gpu(id) => format!("GPU{id}"),
+            Self::Nic(at) => format!("NIC{at}"),
+        };
+        f.pad(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests;
