@@ -14,14 +14,20 @@
 //! so that tests, simulated nodes and bug reports use the same code as a machine.
 
 pub mod annotate;
+pub mod args;
 pub mod deliver;
 pub mod directories;
 pub mod discover;
 pub mod host;
 pub mod kubelet;
 pub mod link;
+pub mod log;
 pub mod names;
 pub mod pods;
+pub mod print;
 pub mod problem;
+pub mod run;
+pub mod server_id;
+pub mod status;
 pub mod tool;
 pub mod wait;

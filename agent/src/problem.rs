@@ -86,6 +86,21 @@ struct Inner {
 // === impl Area ===
 
 impl Area {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Ascend,
+        Self::Nvidia,
+        Self::Network,
+        Self::Watch,
+        Self::PodResources,
+        Self::Checkpoint,
+        Self::Pods,
+        Self::Assignment,
+        Self::Annotate,
+        Self::Link,
+        Self::Deliver,
+    ];
+
     /// Its name in metrics.
     pub fn name(self) -> &'static str {
         match self {

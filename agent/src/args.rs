@@ -1,0 +1,166 @@
+//! Settings: flags, and the environment for what a DaemonSet sets.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::discover::net::ServerIdSource;
+use crate::log::LogFormat;
+use crate::wait::WaitArgs;
+
+/// The agent that Muster runs on every node: it finds Ascend and NVIDIA devices, tells each pod what it holds, and
+/// delivers rank tables into pods.
+#[derive(Debug, Parser)]
+#[command(name = "muster-agent", version, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The agent's programs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run on a node until told to stop (what the DaemonSet does)
+    Run(Box<RunArgs>),
+    /// Print what is on this machine, or in a copy of its files
+    #[command(after_help = DISCOVER_EXAMPLES)]
+    Discover(DiscoverArgs),
+    /// Wait until a rank table is in a file (what a pod's init container does)
+    Wait(WaitArgs),
+}
+
+const DISCOVER_EXAMPLES: &str = "Examples:
+  muster-agent discover                      devices and topology of this machine
+  muster-agent discover -o json | jq '.devices[].ip'
+  muster-agent discover --sysroot ./node-7 --no-tools
+                                             the same from files that somebody sent you
+
+--sysroot runs the vendors' tools below that directory, if they belong to root or to you. Use --no-tools for
+files that you do not trust.";
+
+/// Settings of discovery that `run` and `discover` share.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HostArgs {
+    /// Directory in which the node's files are
+    #[arg(long, value_name = "DIR", default_value = "/", env = "MUSTER_SYSROOT")]
+    pub sysroot: PathBuf,
+    /// Read files only; run none of npu-smi, hccn_tool, nvidia-smi
+    #[arg(long)]
+    pub no_tools: bool,
+    /// How long one call of a tool may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub tool_timeout: Duration,
+}
+
+/// Settings of `run`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// Name of this node's Node object
+    #[arg(long, env = "NODE_NAME")]
+    pub node: String,
+    /// Settings of discovery.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// The kubelet's directory, below the sysroot
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/kubelet")]
+    pub kubelet_root: String,
+    /// Directory for what must survive a restart
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/muster-agent")]
+    pub state_dir: PathBuf,
+    /// Which address names this server in rank tables: internal-ip (of the Node object), interface=NAME, cidr=NET, or
+    /// an address
+    #[arg(long, value_name = "WHICH", default_value = "internal-ip")]
+    pub server_id: ServerIdSource,
+    /// The coordinator, https://HOST:PORT; without it pods are annotated, and no tables come
+    #[arg(long, value_name = "URL", env = "MUSTER_COORDINATOR")]
+    pub coordinator: Option<String>,
+    /// Certificates that the coordinator's must come from (PEM); read again at each connect
+    #[arg(long, value_name = "FILE", default_value = "/var/run/secrets/muster/ca.crt")]
+    pub coordinator_ca: PathBuf,
+    /// Name in the coordinator's certificate, where it is not the host of the URL
+    #[arg(long, value_name = "NAME")]
+    pub coordinator_name: Option<String>,
+    /// Token for the coordinator (audience muster-coordinator); read again when it changes
+    #[arg(long, value_name = "FILE", default_value = "/var/run/secrets/muster/token")]
+    pub token_file: PathBuf,
+    /// Address of the status page, metrics and probes
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9641")]
+    pub listen: SocketAddr,
+    /// How often tools are asked for health and links
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    pub poll: Duration,
+    /// More extended resources whose devices are NPUs or GPUs, beside those of the vendors' plugins
+    #[arg(long = "resource", value_name = "NAME")]
+    pub resources: Vec<String>,
+    /// What is logged: error, warn, info, debug, or a filter like muster_agent::link=debug,info
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
+    pub log: String,
+    /// How log lines look
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+}
+
+/// Settings of `discover`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DiscoverArgs {
+    /// Settings of discovery.
+    #[command(flatten)]
+    pub host: HostArgs,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// How an inventory is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Devices and topology as tables
+    #[default]
+    Table,
+    /// Everything
+    Json,
+}
+
+/// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.get(digits.len()..).unwrap_or_default();
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{text:?} is no length of time: try 10s, 500ms or 2m"))?;
+    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "" | "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        _ => return Err(format!("{unit:?} is no unit of time: try ms, s, m or h")),
+    }
+    .filter(|time| *time <= Duration::from_secs(365 * 24 * 3600))
+    .ok_or_else(|| format!("{text} is longer than a year"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn lengths_of_time_are_read_as_people_write_them() {
+        for (text, millis) in [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        }
+        for text in ["", "s", "-1s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

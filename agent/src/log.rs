@@ -1,0 +1,75 @@
+//! Logging, with a level that can be changed while the agent runs.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt};
+
+/// The level in force.
+#[derive(Clone, Debug)]
+pub struct LogLevel {
+    handle: Option<reload::Handle<EnvFilter, Registry>>,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// JSON, or text on a terminal.
+    #[default]
+    Auto,
+    /// One JSON object per line.
+    Json,
+    /// For people.
+    Text,
+}
+
+// === impl LogLevel ===
+
+impl LogLevel {
+    /// Starts logging to stderr.
+    pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Self> {
+        let (layer, handle) = reload::Layer::new(parse(filter)?);
+        let json = match format {
+            LogFormat::Auto => !std::io::stderr().is_terminal(),
+            LogFormat::Json => true,
+            LogFormat::Text => false,
+        };
+        let registry = tracing_subscriber::registry().with(layer);
+        let lines = fmt::layer().with_writer(std::io::stderr);
+        match json {
+            true => registry.with(lines.json().flatten_event(true)).try_init(),
+            false => registry.with(lines.with_target(false)).try_init(),
+        }
+        .context("logging")?;
+        Ok(Self { handle: Some(handle) })
+    }
+
+    /// For an agent inside another program, which logs itself: nothing can be changed.
+    pub fn fixed() -> Self {
+        Self { handle: None }
+    }
+
+    /// The filter in force.
+    pub fn get(&self) -> String {
+        let read = |handle: &reload::Handle<EnvFilter, Registry>| {
+            handle.with_current(ToString::to_string).unwrap_or_default()
+        };
+        self.handle.as_ref().map(read).unwrap_or_default()
+    }
+
+    /// Changes it.
+    pub fn set(&self, filter: &str) -> anyhow::Result<()> {
+        let filter = parse(filter)?;
+        let handle = self.handle.as_ref().context("this program does not log by itself")?;
+        handle.reload(filter).context("logging")
+    }
+}
+
+fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(filter).with_context(|| {
+        format!("{filter:?} is no log level: try info, debug or muster_agent::link=debug,info")
+    })
+}

@@ -1,0 +1,68 @@
+//! `muster-agent discover`: prints what is on a machine.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::args::{DiscoverArgs, HostArgs, Output};
+use crate::discover::{self, Found, matrix};
+use crate::host::Host;
+use crate::tool::Tools;
+
+// === impl HostArgs ===
+
+impl HostArgs {
+    /// As the settings of discovery.
+    pub fn settings(&self) -> anyhow::Result<discover::Settings> {
+        let root = self.sysroot.canonicalize();
+        let root = root.with_context(|| format!("--sysroot {}", self.sysroot.display()))?;
+        anyhow::ensure!(root.is_dir(), "--sysroot {}: not a directory", self.sysroot.display());
+        let host = Host::at(root);
+        let tools = Tools::new(host.clone(), self.tool_timeout, 4);
+        let tools = (!self.no_tools).then_some(tools);
+        Ok(discover::Settings { tools, ..discover::Settings::new(host) })
+    }
+}
+
+/// Looks once and prints.
+pub fn main(args: DiscoverArgs) -> anyhow::Result<()> {
+    let DiscoverArgs { host, output } = args;
+    let settings = host.settings()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let found = runtime.block_on(discover::once(&settings));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    let text = match output {
+        Output::Json => serde_json::to_string_pretty(&found.inventory)? + "\n",
+        Output::Table => tables(&found),
+    };
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        other => other?,
+    }
+    let mut problems = String::new();
+    for (area, findings) in &found.findings {
+        for finding in findings {
+            problems.push_str(&format!("{area}: {}: {}\n", finding.subject, finding.message));
+        }
+    }
+    // What is wrong goes to stderr, so that JSON stays JSON.
+    let _unheard = std::io::stderr().lock().write_all(matrix::printable(&problems).as_bytes());
+    Ok(())
+}
+
+fn tables(found: &Found) -> String {
+    let inventory = &found.inventory;
+    if inventory.devices.is_empty() && inventory.nics.is_empty() {
+        return "no Ascend or NVIDIA devices, and no RDMA network cards\n".to_owned();
+    }
+    let mut text = String::new();
+    for driver in &inventory.drivers {
+        text.push_str(&format!("{:?} driver {}\n", driver.vendor, driver.version));
+    }
+    if let Some(place) = inventory.super_pod {
+        text.push_str(&format!("super-pod {}, server {}\n", place.id, place.server_index));
+    }
+    format!("{text}\n{}\n{}", matrix::table(inventory), matrix::matrix(inventory))
+}

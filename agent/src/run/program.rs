@@ -1,0 +1,98 @@
+//! The program around an agent: settings, signals, the end.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Agent, Settings};
+use crate::args::RunArgs;
+use crate::directories::Directories;
+use crate::kubelet::device_id::ResourceNames;
+use crate::link;
+use crate::log::LogLevel;
+use crate::problem::Problems;
+
+/// Threads for files: discovery and deliveries. They end when they have had nothing to do for a second.
+const FILE_THREADS: usize = 4;
+
+/// Runs until SIGTERM or Ctrl-C, or until a part fails.
+pub fn main(args: RunArgs) -> anyhow::Result<()> {
+    let log = LogLevel::start(&args.log, args.log_format)?;
+    let settings = settings(args)?;
+    // Both kube and tonic take whatever is installed.
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(FILE_THREADS)
+        .thread_keep_alive(Duration::from_secs(1))
+        .build()?;
+    let ended = runtime.block_on(serve(settings, log));
+    // A read of a sick driver's file may hang for ever; it must not keep the process.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    ended
+}
+
+async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let config = kube::Config::infer().await;
+    let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
+    let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
+    let problems = Problems::default();
+    let directories = Directories::new(&problems);
+    let node = settings.node.clone();
+    let mut agent = Agent::start(settings, client, directories, log, problems).await?;
+    let address = agent.address().map(|address| address.to_string()).unwrap_or_default();
+    tracing::info!(node, address, version = env!("CARGO_PKG_VERSION"), "started");
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("told to stop"),
+        _ = interrupt.recv() => tracing::info!("interrupted"),
+        error = agent.failed() => {
+            agent.stop().await;
+            return Err(error);
+        }
+    }
+    agent.stop().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn settings(args: RunArgs) -> anyhow::Result<Settings> {
+    let RunArgs {
+        node,
+        host,
+        kubelet_root,
+        state_dir,
+        server_id,
+        coordinator,
+        coordinator_ca,
+        coordinator_name,
+        token_file,
+        listen,
+        poll,
+        resources,
+        log: _,
+        log_format: _,
+    } = args;
+    anyhow::ensure!(!node.is_empty(), "--node is empty; in a pod, set NODE_NAME from spec.nodeName");
+    anyhow::ensure!(kubelet_root.starts_with('/'), "--kubelet-root {kubelet_root}: not an absolute path");
+    let mut discover = host.settings()?;
+    discover.tools_every = poll;
+    let mut names = ResourceNames::default();
+    for resource in resources {
+        names.add(&resource).with_context(|| format!("--resource {resource}"))?;
+    }
+    let coordinator = coordinator.map(|address| link::Settings {
+        domain: coordinator_name,
+        ..link::Settings::new(address, coordinator_ca, token_file)
+    });
+    Ok(Settings {
+        kubelet_root,
+        server_id,
+        resources: names,
+        coordinator,
+        listen: Some(listen),
+        ..Settings::new(&node, discover, state_dir)
+    })
+}

@@ -1,0 +1,196 @@
+//! What the agent tells over HTTP: a page for people, JSON for programs, metrics, probes, the log level.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use muster_proto::device::Inventory;
+use muster_proto::pod::PodDevices;
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::deliver::{Deliverer, Table};
+use crate::link::LinkStatus;
+use crate::log::LogLevel;
+use crate::problem::{Problem, Problems};
+
+mod metrics;
+mod page;
+mod serve;
+
+pub use metrics::ProblemCollector;
+pub use serve::serve;
+
+/// How much of a request for another log level is read.
+const LARGEST_LEVEL: usize = 1024;
+
+/// Everything that can be asked for. Copies share it.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The node.
+    pub node: String,
+    /// When the agent started.
+    pub started: jiff::Timestamp,
+    /// What names the server in rank tables, as soon as it is known.
+    pub server_id: watch::Receiver<Option<String>>,
+    /// The hardware.
+    pub inventory: watch::Receiver<Arc<Inventory>>,
+    /// Who holds what.
+    pub pods: watch::Receiver<Arc<Vec<PodDevices>>>,
+    /// Whether the pods of the node have been listed once.
+    pub pods_listed: watch::Receiver<bool>,
+    /// The stream to the coordinator; none where there is no coordinator.
+    pub link: Option<watch::Receiver<LinkStatus>>,
+    /// The tables.
+    pub deliverer: Deliverer,
+    /// What is wrong.
+    pub problems: Problems,
+    /// All metrics.
+    pub registry: Arc<Registry>,
+    /// The log level.
+    pub log: LogLevel,
+}
+
+/// All of it at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// The node.
+    pub node: String,
+    /// Version of the agent.
+    pub version: &'static str,
+    /// When the agent started.
+    pub started: jiff::Timestamp,
+    /// What names the server in rank tables.
+    pub server_id: Option<String>,
+    /// Why it is not ready, if it is not.
+    pub not_ready: Option<&'static str>,
+    /// The hardware.
+    pub inventory: Arc<Inventory>,
+    /// Who holds what.
+    pub pods: Arc<Vec<PodDevices>>,
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// The stream to the coordinator.
+    pub link: Option<LinkStatus>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Why the agent is not ready, if it is not.
+    pub fn not_ready(&self) -> Option<&'static str> {
+        if !self.inventory.borrow().settled {
+            return Some("the devices are not known yet");
+        }
+        if self.server_id.borrow().is_none() {
+            return Some("the address that names this server is not known yet");
+        }
+        if !*self.pods_listed.borrow() {
+            return Some("the pods of this node have not been listed yet");
+        }
+        match &self.link {
+            Some(link) if !link.borrow().is_connected() => Some("there is no stream to the coordinator"),
+            _ => None,
+        }
+    }
+
+    /// All of it now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            node: self.node.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            started: self.started,
+            server_id: self.server_id.borrow().clone(),
+            not_ready: self.not_ready(),
+            inventory: self.inventory.borrow().clone(),
+            pods: self.pods.borrow().clone(),
+            tables: self.deliverer.tables(),
+            link: self.link.as_ref().map(|link| link.borrow().clone()),
+            problems: self.problems.list(),
+        }
+    }
+
+    /// What is served.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/", get(page))
+            .route("/v1", get(all))
+            .route("/v1/devices", get(devices))
+            .route("/v1/pods", get(pods))
+            .route("/v1/tables", get(tables))
+            .route("/v1/link", get(link))
+            .route("/v1/problems", get(problems))
+            .route("/metrics", get(text_metrics))
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(ready))
+            .route("/loglevel", get(level).put(set_level))
+            .fallback(async || (StatusCode::NOT_FOUND, "see /\n"))
+            .layer(axum::extract::DefaultBodyLimit::max(LARGEST_LEVEL))
+            .with_state(self)
+    }
+}
+
+async fn page(State(status): State<Status>) -> Response {
+    // What tools and pods are called comes from outside: no script may run on this page, whatever it says.
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot()))).into_response()
+}
+
+async fn all(State(status): State<Status>) -> Json<Snapshot> {
+    Json(status.snapshot())
+}
+
+async fn devices(State(status): State<Status>) -> Response {
+    let inventory = status.inventory.borrow().clone();
+    Json(&*inventory).into_response()
+}
+
+async fn pods(State(status): State<Status>) -> Response {
+    let pods = status.pods.borrow().clone();
+    Json(&*pods).into_response()
+}
+
+async fn tables(State(status): State<Status>) -> Json<Vec<Table>> {
+    Json(status.deliverer.tables())
+}
+
+async fn link(State(status): State<Status>) -> Json<Option<LinkStatus>> {
+    Json(status.link.map(|link| link.borrow().clone()))
+}
+
+async fn problems(State(status): State<Status>) -> Json<Vec<Problem>> {
+    Json(status.problems.list())
+}
+
+async fn text_metrics(State(status): State<Status>) -> Response {
+    let mut text = String::new();
+    // Writing into a String cannot fail.
+    let _written = prometheus_client::encoding::text::encode(&mut text, &status.registry);
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+async fn ready(State(status): State<Status>) -> Response {
+    match status.not_ready() {
+        None => "ok\n".into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
+
+async fn level(State(status): State<Status>) -> String {
+    status.log.get() + "\n"
+}
+
+async fn set_level(State(status): State<Status>, wanted: String) -> Response {
+    match status.log.set(wanted.trim()) {
+        Ok(()) => format!("{}\n", status.log.get()).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
+    }
+}
