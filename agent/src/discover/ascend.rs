@@ -25,6 +25,7 @@ pub mod place;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_proto::device::{Chip, Device, Health};
@@ -61,6 +62,17 @@ struct Subject {
     ids: BTreeSet<u32>,
     driver: (String, Option<String>),
     conf: Option<Conf>,
+}
+
+/// What the library has told in this look, so that tools need not be asked.
+#[derive(Debug, Default)]
+struct Told {
+    /// The chips, their numbers and their health.
+    chips: bool,
+    /// Addresses of these devices.
+    ip: BTreeSet<u32>,
+    /// Places in the super-pod of these NPUs and chips.
+    spod: BTreeSet<(u32, u32)>,
 }
 
 // === impl Ascend ===
@@ -118,10 +130,10 @@ impl Ascend {
         #[cfg(feature = "dcmi")]
         let told = self.library.ask(&files, tools, &mut self.facts, &mut troubles).await;
         #[cfg(not(feature = "dcmi"))]
-        let told = false;
+        let told = Told::default();
         let ask = Ask::new(tools, &files.driver);
-        self.ask_chips(&files, &ask, due, told, &mut troubles).await;
-        self.ask_ports(&files, &ask, due, told, &mut troubles).await;
+        self.ask_chips(&files, &ask, due, &told, &mut troubles).await;
+        self.ask_ports(&files, &ask, due, &told, &mut troubles).await;
         if due {
             self.asked = Some(now);
         }
@@ -151,15 +163,13 @@ impl Ascend {
         files: &Files,
         ask: &Ask<'_>,
         due: bool,
-        told: bool,
+        told: &Told,
         troubles: &mut Troubles,
     ) {
         let facts = &mut self.facts;
-        let info = async {
-            if told { None } else { Some(ask.info().await) }
-        };
+        let info = async { if told.chips { None } else { Some(ask.info().await) } };
         let numbers = async {
-            let wanted = !told && (due || facts.numbers.is_none());
+            let wanted = !told.chips && (due || facts.numbers.is_none());
             if wanted { Some(ask.numbers().await) } else { None }
         };
         let topo = async {
@@ -195,7 +205,7 @@ impl Ascend {
         files: &Files,
         ask: &Ask<'_>,
         due: bool,
-        told: bool,
+        told: &Told,
         troubles: &mut Troubles,
     ) {
         let chip = self.facts.chip(files);
@@ -210,20 +220,20 @@ impl Ascend {
         let facts = &mut self.facts;
         let all: Vec<u32> = files.ids.iter().copied().collect();
         // A port without an address may get one at any time: it is asked again in each look.
-        let found = |known: &BTreeMap<u32, Option<_>>, id: &u32| matches!(known.get(id), Some(Some(_)));
-        let super_pod = chip == Chip::AscendA3;
-        let wanted = |yes: bool, known: &dyn Fn(&u32) -> bool| -> Vec<u32> {
-            all.iter().copied().filter(|id| yes && (due || !known(id))).collect()
+        let has = |known: &BTreeMap<u32, Option<IpAddr>>, id: &u32| {
+            known.get(id).is_some_and(|address| address.is_some())
         };
-        let ip = wanted(true, &|id| found(&facts.ip, id) || (told && facts.ip.contains_key(id)));
-        let ip = if told { ip.into_iter().filter(|id| !facts.ip.contains_key(id)).collect() } else { ip };
-        let vnic = wanted(super_pod, &|id| found(&facts.vnic, id));
-        let lldp = wanted(true, &|id| facts.lldp.contains_key(id));
-        let spod: Vec<(u32, u32)> = cards
-            .keys()
-            .copied()
-            .filter(|card| super_pod && (due && !told || !facts.spod.contains_key(card)))
-            .collect();
+        let super_pod = chip == Chip::AscendA3;
+        let of = |wanted: &dyn Fn(&u32) -> bool| -> Vec<u32> {
+            all.iter().copied().filter(|id| wanted(id)).collect()
+        };
+        let ip = of(&|id| !told.ip.contains(id) && (due || !has(&facts.ip, id)));
+        let vnic = of(&|id| super_pod && (due || !has(&facts.vnic, id)));
+        let lldp = of(&|id| due || !facts.lldp.contains_key(id));
+        let place = |card: &(u32, u32)| {
+            super_pod && !told.spod.contains(card) && (due || !facts.spod.contains_key(card))
+        };
+        let spod: Vec<(u32, u32)> = cards.keys().copied().filter(place).collect();
         let (link, ip, vnic, lldp, spod) = tokio::join!(
             ask.ports("-link", &all, hccn::link),
             ask.ports("-ip", &ip, hccn::ip),

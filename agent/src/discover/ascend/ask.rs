@@ -75,13 +75,21 @@ impl Troubles {
     pub fn add(&mut self, tool: &str, topic: &str, trouble: &Trouble, device: Option<u32>) {
         let whole = matches!(
             trouble,
-            Trouble::Tool(ToolError::Absent(_) | ToolError::Untrusted { .. } | ToolError::Io { .. })
+            Trouble::Tool(
+                ToolError::Absent(_) | ToolError::Untrusted { .. } | ToolError::Io { .. }
+            )
         );
         let subject = if whole { tool.to_owned() } else { format!("{tool} {topic}") };
         let device = device.filter(|_| !whole);
         let entry = self.found.entry(subject);
         let entry = entry.or_insert_with(|| (trouble.reason(), trouble.to_string(), Vec::new()));
         entry.2.extend(device);
+    }
+
+    /// Something else that is no tool had a trouble.
+    #[cfg(feature = "dcmi")]
+    pub fn say(&mut self, subject: &str, reason: &'static str, message: &dyn std::fmt::Display) {
+        self.found.insert(subject.to_owned(), (reason, message.to_string(), Vec::new()));
     }
 
     /// As findings.
@@ -154,10 +162,7 @@ impl<'a> Ask<'a> {
     }
 
     /// What ports are plugged into. Where the switch does not tell, tools may refuse or print anything.
-    pub async fn lldp(
-        &self,
-        ids: &[u32],
-    ) -> Answers<u32, Option<muster_proto::device::Neighbour>> {
+    pub async fn lldp(&self, ids: &[u32]) -> Answers<u32, Option<muster_proto::device::Neighbour>> {
         let answers = self.ports("-lldp", ids, |text| Some(hccn::lldp(text))).await;
         let settled = answers.into_iter().map(|(id, answer)| match answer {
             Err(trouble) if trouble.is_refusal() => (id, Ok(None)),

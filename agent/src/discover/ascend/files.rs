@@ -65,9 +65,8 @@ impl Files {
             files.driver = install::driver(&text).unwrap_or(files.driver);
         }
         let version = format!("{}/version.info", files.driver);
-        files.version = files
-            .text(host, &version, crate::host::SMALL)
-            .and_then(|text| install::version(&text));
+        files.version =
+            files.text(host, &version, crate::host::SMALL).and_then(|text| install::version(&text));
         let before = files.findings.len();
         files.conf = files.text(host, HCCN_CONF, HCCN_CONF_LIMIT).map(|text| conf::conf(&text));
         files.conf_absent = files.conf.is_none() && files.findings.len() == before;

@@ -58,7 +58,9 @@ pub fn known(chip: Chip, devices: &[Device]) -> Vec<Link> {
     let mut links = Vec::new();
     for (at, a) in devices.iter().enumerate() {
         let others = devices.iter().skip(at + 1);
-        links.extend(others.filter_map(|b| Some(Link { a: a.end(), b: b.end(), join: join(a, b)? })));
+        links.extend(
+            others.filter_map(|b| Some(Link { a: a.end(), b: b.end(), join: join(a, b)? })),
+        );
     }
     links
 }
@@ -76,7 +78,8 @@ pub fn islands(links: &[Link]) -> BTreeMap<u32, u32> {
     loop {
         let mut moved = false;
         for (a, b) in &direct {
-            let least = group.get(a).copied().unwrap_or(*a).min(group.get(b).copied().unwrap_or(*b));
+            let least =
+                group.get(a).copied().unwrap_or(*a).min(group.get(b).copied().unwrap_or(*b));
             for end in [a, b] {
                 moved |= group.insert(*end, least) != Some(least);
             }

@@ -12,9 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use muster_proto::device::{
-    Chip, Device, Driver, Health, Neighbour, PortState, SuperPod, Vendor,
-};
+use muster_proto::device::{Chip, Device, Driver, Health, Neighbour, PortState, SuperPod, Vendor};
 
 use super::files::{Files, HCCN_CONF};
 use super::links;
@@ -142,12 +140,7 @@ fn describe(device: &mut Device, row: &Row, files: &Files, facts: &Facts) {
 
 /// The address of each device. One that two devices have is published of neither: a table with it would be
 /// refused, or worse.
-fn addresses(
-    devices: &mut [Device],
-    files: &Files,
-    facts: &Facts,
-    findings: &mut Vec<Finding>,
-) {
+fn addresses(devices: &mut [Device], files: &Files, facts: &Facts, findings: &mut Vec<Finding>) {
     let able = |device: &Device| device.chip.has_port() || device.chip == Chip::Unknown;
     let configured = files.conf.as_ref().map(|conf| &conf.addresses);
     let mut without = Vec::new();
@@ -303,9 +296,8 @@ fn joined(
     let present: Vec<u32> = devices.iter().filter(listed).map(|device| device.id).collect();
     let npus: BTreeSet<u32> = devices.iter().filter_map(|device| Some(device.card?.0)).collect();
     let numbered = topo.and_then(|topo| {
-        let numbers = [&present, &all].into_iter().find_map(|ids| {
-            links::renumber(topo, ids, npus.len())
-        })?;
+        let numbers =
+            [&present, &all].into_iter().find_map(|ids| links::renumber(topo, ids, npus.len()))?;
         Some((topo, numbers))
     });
     let links = match &numbered {
@@ -339,7 +331,8 @@ fn joined(
 fn gone(devices: &[Device], files: &Files, findings: &mut Vec<Finding>) {
     for device in devices.iter().filter(|device| !files.ids.contains(&device.id)) {
         let path = &device.path;
-        let message = format!("{path} is gone; the device fell off the bus or its driver let it go");
+        let message =
+            format!("{path} is gone; the device fell off the bus or its driver let it go");
         findings.push(Finding::new("device-file-gone", path.clone(), message));
     }
 }

@@ -25,7 +25,9 @@ pub fn place<'a>(
     };
     let single = rows.iter().map(|row| row.npu).collect::<BTreeSet<u32>>().len() == rows.len();
     let by_npu = match chip {
-        Chip::Unknown => rows.iter().all(|row| present.contains(&row.npu) || seen.contains(&row.npu)),
+        Chip::Unknown => {
+            rows.iter().all(|row| present.contains(&row.npu) || seen.contains(&row.npu))
+        }
         chip => chip.has_port(),
     };
     by(rows, |row| row.phy)
