@@ -23,9 +23,9 @@ use super::ask::Troubles;
 use super::files::Files;
 use super::merge::Facts;
 use super::parse::info::Row;
-use super::parse::{MOST, is_reachable};
 use super::parse::mapping::Numbers;
 use super::parse::spod::{Spod, told};
+use super::parse::{MOST, is_reachable};
 use crate::tool::{ToolError, Tools};
 
 /// How long everything may take.

@@ -294,10 +294,13 @@ fn joined(
     let all: Vec<u32> = devices.iter().map(|device| device.id).collect();
     let listed = |device: &&Device| device.health != Health::Faulty(GONE.to_owned());
     let present: Vec<u32> = devices.iter().filter(listed).map(|device| device.id).collect();
-    let npus: BTreeSet<u32> = devices.iter().filter_map(|device| Some(device.card?.0)).collect();
+    let cards: Vec<u32> = devices.iter().filter_map(|device| Some(device.card?.0)).collect();
+    let npus = cards.iter().collect::<BTreeSet<_>>().len();
     let numbered = topo.and_then(|topo| {
-        let numbers =
-            [&present, &all].into_iter().find_map(|ids| links::renumber(topo, ids, npus.len()))?;
+        // Numbers of chips: a card is one chip, or there are more numbers than cards.
+        let of_chips = npus > 0 && (npus == cards.len() || topo.numbers.len() > npus);
+        let mut candidates = [&present, &all].into_iter();
+        let numbers = candidates.find_map(|ids| links::renumber(topo, ids, of_chips))?;
         Some((topo, numbers))
     });
     let links = match &numbered {

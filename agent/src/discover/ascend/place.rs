@@ -79,3 +79,67 @@ pub fn by_name(rows: &[Row]) -> Chip {
         _ => Chip::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muster_proto::device::Health;
+
+    use super::*;
+
+    fn row(npu: u32, chip: u32, phy: Option<u32>, name: &str) -> Row {
+        Row { npu, chip, phy, name: name.into(), health: Health::Ok, pci: None }
+    }
+
+    fn numbers(npu: u32, chip: u32, phy: u32) -> Numbers {
+        Numbers { npu, chip, logic: None, phy: Some(phy) }
+    }
+
+    #[test]
+    fn the_surest_number_decides() {
+        let single = [row(4, 0, None, ""), row(2, 0, None, "")];
+        let shown = [row(4, 0, Some(9), ""), row(2, 0, Some(8), "")];
+        let twice = [row(4, 0, Some(9), ""), row(2, 0, Some(9), "")];
+        let mapped = [numbers(4, 0, 6), numbers(2, 0, 7)];
+        let (a, p) = (Chip::Ascend910b, Chip::Ascend310p);
+        // Expected: the ids of both rows.
+        for (rows, numbers, chip, present, expected) in [
+            (&shown, &mapped[..], a, vec![0, 1], Some([9, 8])),
+            (&single, &mapped[..], a, vec![0, 1], Some([6, 7])),
+            (&twice, &mapped[..], a, vec![0, 1], Some([6, 7])),
+            (&single, &mapped[..1], a, vec![0, 1], Some([4, 2])),
+            (&single, &[][..], p, vec![0, 1], Some([1, 0])),
+            (&single, &[][..], p, vec![0], None),
+            (&single, &[][..], Chip::Unknown, vec![2, 4], Some([4, 2])),
+            (&single, &[][..], Chip::Unknown, vec![0, 1], Some([1, 0])),
+        ] {
+            let present = present.into_iter().collect();
+            let placed = place(rows, numbers, chip, &present, &BTreeSet::new());
+            let ids = placed.map(|placed| {
+                let id =
+                    |row: &Row| placed.iter().find(|(_, found)| **found == row).map(|(id, _)| *id);
+                [id(&rows[0]).unwrap(), id(&rows[1]).unwrap()]
+            });
+            assert_eq!(ids, expected, "{chip:?} {present:?}");
+        }
+    }
+
+    #[test]
+    fn names_tell_generations() {
+        for (name, chip) in [
+            ("910B3", Chip::Ascend910b),
+            ("Ascend 910B3", Chip::Ascend910b),
+            ("910A", Chip::Ascend910a),
+            ("910ProB", Chip::Ascend910a),
+            ("910", Chip::Ascend910a),
+            ("310P3", Chip::Ascend310p),
+            ("310B1", Chip::Ascend310b),
+            ("310", Chip::Ascend310),
+            ("Ascend950", Chip::AscendA5),
+            ("", Chip::Unknown),
+        ] {
+            assert_eq!(by_name(&[row(0, 0, None, name)]), chip, "{name}");
+        }
+        let dies = [row(0, 0, Some(0), "Ascend910"), row(0, 1, Some(1), "Ascend910")];
+        assert_eq!(by_name(&dies), Chip::AscendA3);
+    }
+}
