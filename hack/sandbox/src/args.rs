@@ -34,7 +34,7 @@ pub struct Args {
     pub tls: bool,
 
     /// Simulated nodes, as PROFILE or PROFILE=COUNT; may be given several times.
-    /// Profiles: ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8, cpu
+    /// Profiles: ascend-910a-8, ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8, cpu
     #[arg(long = "node", value_name = "PROFILE[=COUNT]")]
     pub nodes: Vec<NodeGroup>,
 

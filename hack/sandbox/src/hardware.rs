@@ -11,6 +11,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 mod ascend_310p;
+mod ascend_910a;
 mod ascend_910b;
 mod ascend_a3;
 mod ascend_tools;
@@ -25,6 +26,8 @@ use tree::Tree;
 /// What a node is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Profile {
+    /// 8 × Ascend 910A in two rings of four, a port each.
+    Ascend910a8,
     /// 8 × Ascend 910B3, a port each.
     Ascend910b8,
     /// 8 Ascend A3 of two dies each, part of a supernode.
@@ -66,7 +69,8 @@ pub struct Quirks {
 }
 
 /// Every profile.
-pub const PROFILES: [Profile; 5] = [
+pub const PROFILES: [Profile; 6] = [
+    Profile::Ascend910a8,
     Profile::Ascend910b8,
     Profile::AscendA316,
     Profile::Ascend310p,
@@ -77,7 +81,7 @@ pub const PROFILES: [Profile; 5] = [
 /// A name that is no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown hardware profile {0:?}; there are ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8 and cpu"
+    "unknown hardware profile {0:?}; there are ascend-910a-8, ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8 and cpu"
 )]
 pub struct UnknownProfile(pub String);
 
@@ -87,6 +91,7 @@ impl Profile {
     /// Its name, as on a command line.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Ascend910a8 => "ascend-910a-8",
             Self::Ascend910b8 => "ascend-910b-8",
             Self::AscendA316 => "ascend-a3-16",
             Self::Ascend310p => "ascend-310p",
@@ -98,7 +103,9 @@ impl Profile {
     /// The extended resource of its devices.
     pub fn resource(self) -> Option<&'static str> {
         match self {
-            Self::Ascend910b8 | Self::AscendA316 => Some("huawei.com/Ascend910"),
+            Self::Ascend910a8 | Self::Ascend910b8 | Self::AscendA316 => {
+                Some("huawei.com/Ascend910")
+            }
             Self::Ascend310p => Some("huawei.com/Ascend310P"),
             Self::NvidiaH1008 => Some("nvidia.com/gpu"),
             Self::Cpu => None,
@@ -108,6 +115,7 @@ impl Profile {
     /// Its devices on the node of this index.
     pub fn devices(self, index: u32) -> Vec<Device> {
         match self {
+            Self::Ascend910a8 => ascend_910a::devices(),
             Self::Ascend910b8 => ascend_910b::devices(),
             Self::AscendA316 => ascend_a3::devices(),
             Self::Ascend310p => ascend_310p::devices(),
@@ -119,7 +127,7 @@ impl Profile {
     /// `amd64` or `arm64`.
     pub fn architecture(self) -> &'static str {
         match self {
-            Self::Ascend910b8 | Self::AscendA316 | Self::Ascend310p => "arm64",
+            Self::Ascend910a8 | Self::Ascend910b8 | Self::AscendA316 | Self::Ascend310p => "arm64",
             Self::NvidiaH1008 | Self::Cpu => "amd64",
         }
     }
@@ -127,6 +135,7 @@ impl Profile {
     /// Labels that the vendor's plugin and the owner give such a node.
     pub fn labels(self, index: u32) -> BTreeMap<String, String> {
         let pairs: Vec<(&str, String)> = match self {
+            Self::Ascend910a8 => ascend_910a::labels(),
             Self::Ascend910b8 => ascend_910b::labels(),
             Self::AscendA316 => ascend_a3::labels(index),
             Self::Ascend310p => ascend_310p::labels(),
@@ -140,6 +149,7 @@ impl Profile {
     /// `cpu`, `memory`, `ephemeral-storage` and `pods` of such a node.
     pub fn capacity(self) -> [(&'static str, &'static str); 4] {
         let (cpu, memory) = match self {
+            Self::Ascend910a8 => ("192", "805306368Ki"),
             Self::Ascend910b8 => ("192", "1610612736Ki"),
             Self::AscendA316 => ("320", "2147483648Ki"),
             Self::Ascend310p => ("96", "536870912Ki"),
@@ -158,6 +168,7 @@ impl Profile {
     pub fn lay_out_with(self, root: &Path, index: u32, quirks: Quirks) -> io::Result<()> {
         let tree = Tree::at(root)?;
         match self {
+            Self::Ascend910a8 => ascend_910a::lay_out(&tree, index),
             Self::Ascend910b8 => ascend_910b::lay_out(&tree, index, quirks),
             Self::AscendA316 => ascend_a3::lay_out(&tree, index),
             Self::Ascend310p => ascend_310p::lay_out(&tree),

@@ -38,6 +38,7 @@ fn says(root: &TempDir, tool: &str, args: &str, env: &[(&str, &str)]) -> String 
 #[test]
 fn profiles_are_found_by_name_and_announce_their_devices() {
     for (name, resource, count, first) in [
+        ("ascend-910a-8", Some("huawei.com/Ascend910"), 8, "Ascend910-0"),
         ("ascend-910b-8", Some("huawei.com/Ascend910"), 8, "Ascend910-0"),
         ("ascend-a3-16", Some("huawei.com/Ascend910"), 16, "Ascend910-0"),
         ("ascend-310p", Some("huawei.com/Ascend310P"), 8, "Ascend310P-0"),
@@ -219,6 +220,23 @@ fn an_a3_node_is_a_server_of_its_supernode() {
 }
 
 #[test]
+fn a_910a_node_is_two_rings_on_four_networks() {
+    let root = node(Profile::Ascend910a8, 0);
+    let topo = says(&root, "npu-smi", "info -t topo", &[]);
+    let row = |n: usize| topo.lines().nth(n).unwrap().split_whitespace().collect::<Vec<_>>();
+    let (ring, far) = (["HCCS"; 3], ["SYS"; 4]);
+    assert_eq!(row(1), [&["NPU0", "X"], &ring[..], &far, &["144-167"]].concat());
+    assert_eq!(row(8), [&["NPU7"], &far[..], &ring, &["X", "0-23"]].concat());
+    for (id, address) in [(0, "10.30.0.2"), (3, "10.30.3.2"), (4, "10.30.0.3"), (7, "10.30.3.3")] {
+        let says = says(&root, "hccn_tool", &format!("-i {id} -ip -g"), &[]);
+        assert_eq!(says, format!("ipaddr:{address}\nnetmask:255.255.255.0\n"));
+        assert!(read(&root, "etc/hccn.conf").contains(&format!("address_{id}={address}\n")));
+    }
+    assert_eq!(read(&root, "sys/bus/pci/devices/0000:c1:00.0/device"), "0xd801\n");
+    assert!(says(&root, "npu-smi", "info", &[]).contains("| 0     910A "));
+}
+
+#[test]
 fn a_310p_node_has_chips_without_ports() {
     let root = node(Profile::Ascend310p, 0);
     let info = says(&root, "npu-smi", "info", &[]);
@@ -299,6 +317,7 @@ fn an_h100_node_has_gpus_and_cards_under_one_switch() {
 #[test]
 fn two_nodes_of_one_profile_differ() {
     for (profile, tool, args) in [
+        (Profile::Ascend910a8, "hccn_tool", "-i 0 -ip -g"),
         (Profile::Ascend910b8, "hccn_tool", "-i 0 -ip -g"),
         (Profile::AscendA316, "hccn_tool", "-i 0 -ip -g"),
         (Profile::AscendA316, "npu-smi", "info -t spod-info -i 0 -c 0"),
