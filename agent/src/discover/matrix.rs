@@ -1,1 +1,5 @@
 //! Topology as a matrix.
+
+mod plain;
+
+pub(crate) use plain::{plain, uncoloured};

@@ -11,6 +11,9 @@ use super::{Device, Quirks};
 const BUSES: [u32; 8] = [0x18, 0x2a, 0x3a, 0x5d, 0x9a, 0xab, 0xba, 0xdb];
 const MODEL: &str = "NVIDIA H100 80GB HBM3";
 const DRIVER: &str = "550.90.07";
+/// What `-L` lists below a GPU that is cut; lines but the last end with a backslash, for sed.
+const SLICES: &str = "\\  MIG 3g.40gb     Device  0: (UUID: MIG-aaaaaaaa-0000-1111-2222-333333333333)\\\n\
+                      \\  MIG 1g.10gb     Device  1: (UUID: MIG-bbbbbbbb-0000-1111-2222-333333333333)";
 /// The card whose port is down.
 const DOWN: usize = 5;
 const CORES: [&str; 2] = ["0-55,112-167", "56-111,168-223"];
@@ -185,11 +188,15 @@ fn smi(index: u32) -> String {
         let _written = writeln!(listing, "GPU {gpu}: {MODEL} (UUID: {id})");
     }
     let topology = topology();
-    // FAKE_FABRIC=gb200 joins the GPUs to a clique; FAKE_TTY=1 prints heads as on a terminal.
+    // FAKE_FABRIC=gb200 joins the GPUs to a clique, FAKE_FABRIC=old knows no such fields; FAKE_MIG=1 cuts GPU 0 into
+    // slices; FAKE_TTY=1 prints heads as on a terminal.
     let body = format!(
         r#"uuid_of() {{ case "$1" in {uuids}esac; }}
 bus_of() {{ case "$1" in {buses}esac; }}
 value() {{
+  case "${{FAKE_FABRIC:-}}:$2" in
+    old:fabric.*) echo "Field \"$2\" is not a valid field to query." >&2; return 1 ;;
+  esac
   case "$2" in
     index) echo "$1" ;;
     uuid|gpu_uuid) uuid_of "$1" ;;
@@ -207,7 +214,9 @@ value() {{
 }}
 case "$*" in
 -L)
-cat <<'END'
+if [ "${{FAKE_MIG:-}}" = 1 ]; then slices='1a\
+{SLICES}'; else slices=; fi
+sed "$slices" <<'END'
 {listing}END
 ;;
 "topo -m")

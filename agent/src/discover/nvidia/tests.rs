@@ -1,0 +1,330 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use muster_proto::device::{End, Fabric, Mig};
+use muster_sandbox::hardware::{Profile, Quirks};
+
+use super::*;
+
+const BUSES: [&str; 8] = ["18", "2a", "3a", "5d", "9a", "ab", "ba", "db"];
+
+struct Node {
+    folder: tempfile::TempDir,
+    host: Host,
+    tools: Tools,
+}
+
+impl Node {
+    fn new(quirks: Quirks) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Profile::NvidiaH1008.lay_out_with(folder.path(), 0, quirks).unwrap();
+        let host = Host::at(folder.path());
+        let tools = Tools::new(host.clone(), Duration::from_secs(30), 4);
+        let tools = tools.env("FAKE_LOG", folder.path().join("calls").to_str().unwrap());
+        Self { folder, host, tools }
+    }
+
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.tools = self.tools.env(name, value);
+        self
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.folder.path().join(path)
+    }
+
+    fn information(&self, gpu: usize) -> std::path::PathBuf {
+        self.path(&format!("proc/driver/nvidia/gpus/0000:{}:00.0/information", BUSES[gpu]))
+    }
+
+    fn edit(&self, gpu: usize, from: &str, to: &str) {
+        let text = fs::read_to_string(self.information(gpu)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(self.information(gpu), text.replace(from, to)).unwrap();
+    }
+
+    async fn look(&self, nvidia: &mut Nvidia, second: i64) -> Part {
+        nvidia.look(&self.host, &self.tools, Timestamp::from_second(second).unwrap()).await
+    }
+
+    fn calls(&self) -> usize {
+        fs::read_to_string(self.path("calls")).map_or(0, |text| text.lines().count())
+    }
+}
+
+fn gpu(id: u32) -> Device {
+    let second = id >= 4;
+    let mut device = Device::new(Vendor::Nvidia, id, format!("/dev/nvidia{id}"));
+    device.chip = Chip::NvidiaGpu;
+    device.model = "NVIDIA H100 80GB HBM3".into();
+    device.health = Health::Ok;
+    device.uuid = Some(format!("GPU-11111111-2222-3333-4444-00000000{id:04x}"));
+    device.minor = Some(id);
+    device.pci = Some(format!("0000:{}:00.0", BUSES[id as usize]).parse().unwrap());
+    device.numa = Some(u32::from(second));
+    device.cpus = Some(if second { "56-111,168-223" } else { "0-55,112-167" }.into());
+    device
+}
+
+fn from_files() -> Part {
+    let drivers = vec![Driver { vendor: Vendor::Nvidia, version: "550.90.07".into() }];
+    Part { drivers, devices: (0..8).map(gpu).collect(), ..Part::default() }
+}
+
+fn complete() -> Part {
+    let mut part = from_files();
+    for device in &mut part.devices {
+        device.island = Some(0);
+    }
+    for a in 0..8 {
+        for b in a + 1..8 {
+            part.links.push(Link { a: End::Gpu(a), b: End::Gpu(b), join: Join::NvLink(18) });
+        }
+    }
+    part
+}
+
+fn kinds(part: &Part) -> Vec<(&str, &str)> {
+    part.findings.iter().map(|f| (f.reason, f.subject.as_str())).collect()
+}
+
+fn health(part: &Part, id: usize) -> &Health {
+    &part.devices[id].health
+}
+
+#[test]
+fn files_tell_all_gpus_and_no_switches() {
+    let node = Node::new(Quirks::default());
+    assert_eq!(Nvidia::new().files(&node.host), from_files());
+}
+
+#[tokio::test]
+async fn the_tool_adds_nvlink() {
+    let node = Node::new(Quirks::default());
+    let mut nvidia = Nvidia::new();
+    assert_eq!(node.look(&mut nvidia, 0).await, complete());
+    // What was told is remembered by the next look at files.
+    assert_eq!(nvidia.files(&node.host), complete());
+}
+
+#[tokio::test]
+async fn a_terminal_s_underlines_change_nothing() {
+    let node = Node::new(Quirks::default()).env("FAKE_TTY", "1");
+    assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete());
+}
+
+#[test]
+fn the_index_is_the_order_of_addresses_not_the_minor() {
+    let node = Node::new(Quirks { swapped_minors: true, ..Quirks::default() });
+    let mut expected = from_files();
+    for (id, minor) in [(0, 3), (3, 0)] {
+        expected.devices[id].minor = Some(minor);
+        expected.devices[id].path = format!("/dev/nvidia{minor}");
+    }
+    assert_eq!(Nvidia::new().files(&node.host), expected);
+}
+
+#[tokio::test]
+async fn a_uuid_that_the_files_do_not_know_comes_from_the_tool() {
+    let node = Node::new(Quirks { unknown_uuid: true, unknown_numa: true, ..Quirks::default() });
+    let mut nvidia = Nvidia::new();
+    let mut expected = from_files();
+    expected.devices[2].uuid = None;
+    expected.devices[7].numa = None;
+    assert_eq!(nvidia.files(&node.host), expected);
+    let mut expected = complete();
+    expected.devices[7].numa = None;
+    assert_eq!(node.look(&mut nvidia, 0).await, expected);
+}
+
+#[tokio::test]
+async fn a_fabric_is_told_by_new_drivers_only() {
+    let node = Node::new(Quirks::default()).env("FAKE_FABRIC", "gb200");
+    let mut expected = complete();
+    for device in &mut expected.devices {
+        let cluster_uuid = "a1b2c3d4-0000-1111-2222-333344445555".into();
+        device.fabric = Some(Fabric { cluster_uuid, clique_id: 32766 });
+    }
+    assert_eq!(node.look(&mut Nvidia::new(), 0).await, expected);
+    let node = Node::new(Quirks::default()).env("FAKE_FABRIC", "old");
+    assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete());
+}
+
+#[tokio::test]
+async fn slices_belong_to_their_gpu() {
+    let node = Node::new(Quirks::default()).env("FAKE_MIG", "1");
+    let mut expected = complete();
+    let mig = |letter: &str, profile: &str| Mig {
+        uuid: format!("MIG-{}-0000-1111-2222-333333333333", letter.repeat(8)),
+        profile: profile.into(),
+    };
+    expected.devices[0].mig = vec![mig("a", "3g.40gb"), mig("b", "1g.10gb")];
+    assert_eq!(node.look(&mut Nvidia::new(), 0).await, expected);
+}
+
+#[tokio::test]
+async fn the_tool_is_asked_again_only_when_something_changed_or_time_passed() {
+    let node = Node::new(Quirks::default());
+    let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
+    let first = node.look(&mut nvidia, 0).await;
+    let calls = node.calls();
+    assert_eq!(calls, 3);
+    assert_eq!(node.look(&mut nvidia, 59).await, first);
+    assert_eq!(node.calls(), calls);
+    node.look(&mut nvidia, 60).await;
+    assert_eq!(node.calls(), 2 * calls);
+    // A new slice, then a new driver.
+    fs::create_dir_all(node.path("proc/driver/nvidia/capabilities/gpu0/mig/gi1")).unwrap();
+    node.look(&mut nvidia, 61).await;
+    assert_eq!(node.calls(), 3 * calls);
+    let version = node.path("proc/driver/nvidia/version");
+    let text = fs::read_to_string(&version).unwrap().replace("550.90.07", "570.1.2");
+    fs::write(&version, text).unwrap();
+    let part = node.look(&mut nvidia, 62).await;
+    assert_eq!((part.drivers[0].version.as_str(), node.calls()), ("570.1.2", 4 * calls));
+}
+
+#[tokio::test]
+async fn a_bad_tool_leaves_what_files_tell() {
+    for (name, value, reason) in [
+        ("FAKE_FAIL", "all", "tool-failed"),
+        ("FAKE_GARBAGE", "1", "malformed"),
+        ("FAKE_HANG", "all", "tool-hangs"),
+    ] {
+        let mut node = Node::new(Quirks::default()).env(name, value);
+        if reason == "tool-hangs" {
+            let limit = Duration::from_millis(200);
+            node.tools = Tools::new(node.host.clone(), limit, 4).env(name, value);
+        }
+        let mut nvidia = Nvidia::new();
+        let mut part = node.look(&mut nvidia, 0).await;
+        assert_eq!(kinds(&part), [(reason, "nvidia-smi")], "{name}");
+        part.findings.clear();
+        assert_eq!(part, from_files(), "{name}");
+    }
+    let node = Node::new(Quirks::default());
+    fs::remove_file(node.path("usr/bin/nvidia-smi")).unwrap();
+    let part = node.look(&mut Nvidia::new(), 0).await;
+    assert_eq!(kinds(&part), [("tool-absent", "nvidia-smi")]);
+}
+
+#[tokio::test]
+async fn a_tool_that_breaks_later_does_not_unsay_what_it_said() {
+    let mut node = Node::new(Quirks::default());
+    let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
+    node.look(&mut nvidia, 0).await;
+    let whole = node.tools.clone();
+    node.tools = node.tools.env("FAKE_FAIL", "all");
+    let mut part = node.look(&mut nvidia, 100).await;
+    assert_eq!(kinds(&part), [("tool-failed", "nvidia-smi")]);
+    part.findings.clear();
+    assert_eq!(part, complete());
+    // It is asked at once when it may be well again.
+    node.tools = whole;
+    let before = node.calls();
+    assert_eq!(node.look(&mut nvidia, 101).await, complete());
+    assert!(node.calls() > before);
+}
+
+fn replace_tool(root: &Path, script: &str) {
+    let path = root.join("usr/bin/nvidia-smi");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn one_lost_gpu_is_found_and_does_not_hide_the_others() {
+    let node = Node::new(Quirks::default());
+    let script = "#!/bin/sh\ncase \"$*\" in\n*5d:00.0*) printf 'GPU is \\033[31mlost\\n' >&2; exit 15;;\n\
+        *18:00.0*) echo '0, GPU-x, 00000000:18:00.0, Other';;\n*-i*) exit 0;;\n*) exit 15;;\nesac\n";
+    replace_tool(node.folder.path(), script);
+    let part = node.look(&mut Nvidia::new(), 0).await;
+    assert_eq!(health(&part, 3), &Health::Faulty("nvidia-smi: GPU is lost".into()));
+    assert_eq!((health(&part, 0), health(&part, 4)), (&Health::Ok, &Health::Ok));
+    assert!(kinds(&part).contains(&("faulty", "gpu 0000:5d:00.0")), "{:?}", part.findings);
+}
+
+#[tokio::test]
+async fn faults_that_files_show() {
+    let node = Node::new(Quirks::default());
+    node.edit(1, "GPU Excluded:\t No", "GPU Excluded:\t Yes");
+    fs::remove_dir_all(node.information(2).parent().unwrap()).unwrap();
+    fs::remove_file(node.path("dev/nvidia5")).unwrap();
+    let part = Nvidia::new().files(&node.host);
+    assert_eq!(part.devices.len(), 8);
+    for (id, reason) in [
+        (1, "the driver excludes it"),
+        (2, "the NVIDIA driver does not have it"),
+        (5, "device file is gone"),
+    ] {
+        assert_eq!(health(&part, id), &Health::Faulty(reason.into()));
+    }
+    assert_eq!(health(&part, 0), &Health::Ok);
+    let subjects = ["gpu 0000:2a:00.0", "gpu 0000:3a:00.0", "gpu 0000:ab:00.0"];
+    assert_eq!(kinds(&part), subjects.map(|subject| ("faulty", subject)));
+}
+
+#[tokio::test]
+async fn a_gpu_that_goes_stays_listed() {
+    let node = Node::new(Quirks::default());
+    let mut nvidia = Nvidia::new();
+    let before = node.look(&mut nvidia, 0).await;
+    fs::remove_dir_all(node.information(3).parent().unwrap()).unwrap();
+    fs::remove_file(node.path("sys/bus/pci/devices/0000:5d:00.0")).unwrap();
+    fs::remove_file(node.path("dev/nvidia0")).unwrap();
+    for part in
+        [nvidia.files(&node.host), node.look(&mut nvidia, 1).await, nvidia.files(&node.host)]
+    {
+        let mut expected = before.devices.clone();
+        expected[0].health = faulty("device file is gone");
+        expected[3].health = faulty("it is gone from the PCI bus");
+        assert_eq!(part.devices, expected);
+    }
+    // Back again.
+    Profile::NvidiaH1008.lay_out(node.folder.path(), 0).unwrap();
+    assert_eq!(node.look(&mut nvidia, 2).await, complete());
+}
+
+#[test]
+fn files_that_no_one_has_asked_for_yet_are_no_fault() {
+    let node = Node::new(Quirks::default());
+    fs::remove_dir_all(node.path("dev")).unwrap();
+    let part = Nvidia::new().files(&node.host);
+    assert!(part.devices.iter().all(|device| device.health == Health::Unknown));
+    assert_eq!(kinds(&part), []);
+}
+
+#[test]
+fn gpus_without_a_driver_are_faulty_and_a_node_without_gpus_is_quiet() {
+    let node = Node::new(Quirks::default());
+    fs::remove_dir_all(node.path("proc")).unwrap();
+    let part = Nvidia::new().files(&node.host);
+    assert_eq!((part.devices.len(), part.drivers.len()), (8, 0));
+    assert!(part.devices.iter().all(|device| !device.health.usable()));
+    assert!(kinds(&part).contains(&("no-driver", "nvidia driver")));
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(Nvidia::new().files(&Host::at(folder.path())), Part::default());
+}
+
+#[tokio::test]
+async fn an_index_that_differs_is_said() {
+    let node = Node::new(Quirks::default());
+    let script =
+        "#!/bin/sh\ncase \"$*\" in *query*) echo '0, GPU-y, 00000000:2A:00.0, H100';; esac\n";
+    replace_tool(node.folder.path(), script);
+    let part = node.look(&mut Nvidia::new(), 0).await;
+    assert_eq!(kinds(&part)[0], ("index-differs", "gpu 0000:2a:00.0"));
+}
+
+#[test]
+fn huge_and_hostile_files_are_findings() {
+    let node = Node::new(Quirks::default());
+    fs::write(node.information(0), "x".repeat(crate::host::SMALL + 1)).unwrap();
+    node.edit(1, "NVIDIA H100", "\u{1b}[31mNVIDIA\u{7} H100");
+    let part = Nvidia::new().files(&node.host);
+    assert_eq!(kinds(&part)[0], ("too-large", "gpu 0000:18:00.0"));
+    assert_eq!(part.devices[1].model, "NVIDIA H100 80GB HBM3");
+    assert_eq!(part.devices.len(), 8);
+}
