@@ -1,1 +1,229 @@
-//! The annotation of each pod.
+//! Tells each pod, in its annotation `ascend.com/ranktable`, which devices it holds.
+//!
+//! ```text
+//!   PodDevices, Inventory ──▶ desired (pure) ──▶ plan (pure): what is due ──▶ server-side apply of one key
+//!   PodMeta: what is there ─────────────────────────▲                             │
+//!                                                    └──── done, or again later ◀──┘
+//! ```
+//!
+//! The annotation appears when all is known of every device of the pod, and not before. It is written by apply with the
+//! pod's uid, so that another pod of the same name is never hit, and only where it differs from what is there: an
+//! agent that starts again writes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, core::PartialObjectMeta};
+use muster_proto::annotation::{self, AnnotatedDevice, PodRanktable};
+use muster_proto::device::{Chip, Device, Inventory, Vendor};
+use muster_proto::pod::{Held, PodDevices, PodRef};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::names;
+use crate::pods::PodMap;
+use crate::pods::refusal::Refusal;
+use crate::problem::{Area, Finding, Problems};
+
+mod metrics;
+mod plan;
+
+pub use metrics::Metrics;
+use plan::{Outcome, Plan, Write};
+
+/// How many writes are under way at once.
+const MOST_IN_FLIGHT: usize = 8;
+
+/// How long one write may take.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// What [`run`] needs to know.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// The pods of this node.
+    pub pods: watch::Receiver<Arc<PodMap>>,
+    /// Which of them hold which devices.
+    pub devices: watch::Receiver<Arc<Vec<PodDevices>>>,
+    /// The devices of this node.
+    pub inventory: watch::Receiver<Arc<Inventory>>,
+}
+
+/// What a pod's annotation should say. `None`: not all is known yet, or it holds nothing.
+pub fn desired(pod: &PodDevices, inventory: &Inventory, server_id: &str) -> Option<PodRanktable> {
+    if !inventory.settled || server_id.is_empty() {
+        return None;
+    }
+    let vendor = pod.devices.iter().map(|held| held.vendor).min()?;
+    let mut seen = BTreeSet::new();
+    let mut devices = Vec::new();
+    let mut in_super_pod = false;
+    let mut held: Vec<&Held> = pod.devices.iter().filter(|held| held.vendor == vendor).collect();
+    held.sort_by(|a, b| (a.id, &a.part).cmp(&(b.id, &b.part)));
+    for held in held {
+        let device = inventory.device(vendor, held.id)?;
+        in_super_pod |= matches!(device.chip, Chip::AscendA3 | Chip::AscendA5);
+        let annotated = annotate(device, held);
+        if seen.insert((held.id, annotated.uuid.clone())) {
+            devices.push(annotated);
+        }
+    }
+    let place = inventory.super_pod.filter(|_| in_super_pod);
+    Some(PodRanktable {
+        pod_name: pod.pod.name.clone(),
+        server_id: server_id.to_owned(),
+        devices,
+        super_pod_id: place.map(|place| place.id.to_string()),
+        server_index: place.map(|place| place.server_index.to_string()),
+    })
+}
+
+fn annotate(device: &Device, held: &Held) -> AnnotatedDevice {
+    let mut extras: BTreeMap<String, Value> = BTreeMap::new();
+    let mut extra = |key: &str, value: Option<String>| {
+        if let Some(value) = value {
+            extras.insert(key.to_owned(), Value::String(value));
+        }
+    };
+    let mut uuid = None;
+    match device.vendor {
+        Vendor::Ascend if device.chip == Chip::AscendA3 => {
+            extra("vnic_ip", device.vnic_ip.map(|ip| ip.to_string()));
+        }
+        Vendor::Ascend => {}
+        Vendor::Nvidia => {
+            let slice = held.part.as_deref().filter(|part| part.starts_with("MIG-"));
+            let slice = slice.map(|part| part.split("::").next().unwrap_or(part).to_owned());
+            uuid = slice.or_else(|| device.uuid.clone());
+            extra("pci_bus_id", device.pci.map(|pci| pci.to_string()));
+            extra("numa_node", device.numa.map(|numa| numa.to_string()));
+            let fabric = device.fabric.as_ref();
+            extra("fabric_cluster_uuid", fabric.map(|fabric| fabric.cluster_uuid.clone()));
+            extra("fabric_clique_id", fabric.map(|fabric| fabric.clique_id.to_string()));
+        }
+    }
+    AnnotatedDevice {
+        device_id: device.id.to_string(),
+        device_ip: device.ip.map(|ip| ip.to_string()).unwrap_or_default(),
+        super_device_id: device.super_device_id.map(|id| id.to_string()),
+        uuid,
+        extras,
+    }
+}
+
+/// What is wrong with a pod that holds devices of two vendors.
+pub fn mixed(pod: &PodDevices) -> Option<Finding> {
+    let vendors: BTreeSet<Vendor> = pod.devices.iter().map(|held| held.vendor).collect();
+    (vendors.len() > 1).then(|| {
+        let message = "it holds devices of two vendors, which no rank table can; its annotation names the Ascend \
+                       devices only";
+        Finding::new("mixed-vendors", format!("{} devices", pod.pod), message)
+    })
+}
+
+/// Keeps the annotations of this node's pods right until nobody tells of them any more. `server_id` is the address by
+/// which others know the node.
+pub async fn run(
+    client: Client,
+    server_id: String,
+    sources: Sources,
+    problems: Problems,
+    metrics: Metrics,
+) {
+    let Sources { mut pods, mut devices, mut inventory } = sources;
+    let mut plan = Plan::default();
+    let mut flights = FuturesUnordered::new();
+    loop {
+        let wanted = {
+            let (devices, inventory) =
+                (devices.borrow_and_update().clone(), inventory.borrow_and_update().clone());
+            let mixed = devices.iter().filter_map(mixed);
+            for finding in mixed {
+                problems.raise(Area::Annotate, finding);
+            }
+            let text =
+                |pod: &PodDevices| Some((pod.pod.clone(), desired(pod, &inventory, &server_id)?));
+            devices.iter().filter_map(text).collect()
+        };
+        let gone = plan.want(wanted, &pods.borrow_and_update().clone(), Instant::now());
+        for pod in gone {
+            problems.clear(Area::Annotate, &pod.to_string());
+        }
+        for write in plan.due(MOST_IN_FLIGHT.saturating_sub(flights.len()), Instant::now()) {
+            flights.push(apply(client.clone(), write));
+        }
+        let next = plan.next().filter(|_| flights.len() < MOST_IN_FLIGHT);
+        let timer = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = pods.changed() => if changed.is_err() { return },
+            changed = devices.changed() => if changed.is_err() { return },
+            changed = inventory.changed() => if changed.is_err() { return },
+            Some((pod, outcome)) = flights.next() => {
+                let now = Instant::now();
+                metrics.count(outcome.word());
+                if let Some(since) = plan.done(&pod, &outcome, now) {
+                    metrics.took(now.duration_since(since));
+                }
+                tell(&problems, &pod, outcome, plan.attempts(&pod));
+            }
+            () = timer => {}
+        }
+    }
+}
+
+fn tell(problems: &Problems, pod: &PodRef, outcome: Outcome, attempts: u32) {
+    let subject = pod.to_string();
+    match outcome {
+        Outcome::Applied => {
+            problems.clear(Area::Annotate, &subject);
+            tracing::info!(pod = %pod, uid = pod.uid, "annotation written");
+        }
+        // The pod may just have gone, or another has its name: the watch tells soon. Only what lasts is a problem.
+        Outcome::Refused(Refusal { code: 404 | 409 | 422, .. }) if attempts < 3 => {}
+        Outcome::Refused(refusal) => {
+            problems.raise(Area::Annotate, Finding::new(refusal.reason, subject, refusal.message));
+        }
+        Outcome::Late => {
+            let message = format!("the API gave no answer within {LIMIT:?}");
+            problems.raise(Area::Annotate, Finding::new("timeout", subject, message));
+        }
+    }
+}
+
+async fn apply(client: Client, write: Write) -> (PodRef, Outcome) {
+    let Write { pod, text } = write;
+    let api: Api<PartialObjectMeta<Pod>> = Api::namespaced(client, &pod.namespace);
+    let object = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod.name,
+            "namespace": pod.namespace,
+            // Only this pod, not another of its name; and no pod is made where there is none.
+            "uid": pod.uid,
+            "annotations": { annotation::KEY: text },
+        },
+    });
+    let params = PatchParams::apply(names::FIELD_MANAGER).force();
+    let patch = Patch::Apply(&object);
+    let sent = tokio::time::timeout(LIMIT, api.patch(&pod.name, &params, &patch)).await;
+    let outcome = match sent {
+        Ok(Ok(_)) => Outcome::Applied,
+        Ok(Err(error)) => Outcome::Refused(Refusal::of(&error, "patch pods")),
+        Err(_late) => Outcome::Late,
+    };
+    (pod, outcome)
+}
+
+#[cfg(test)]
+mod tests;

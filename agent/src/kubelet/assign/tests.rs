@@ -1,0 +1,293 @@
+use muster_proto::device::Device;
+use muster_proto::deviceplugin::v1beta1::ContainerAllocateResponse;
+use muster_proto::podresources::v1::{ContainerDevices, ContainerResources};
+use proptest::prelude::*;
+
+use super::super::checkpoint::Entry;
+use super::*;
+
+const NPU: &str = "huawei.com/Ascend910";
+const GPU: &str = "nvidia.com/gpu";
+
+/// A node with eight of each.
+fn inventory() -> Inventory {
+    let mut inventory = Inventory { settled: true, ..Inventory::default() };
+    for id in 0..8 {
+        inventory.devices.push(Device::new(Vendor::Ascend, id, ""));
+        let mut gpu = Device::new(Vendor::Nvidia, id, "");
+        gpu.uuid = Some(format!("GPU-{id}"));
+        inventory.devices.push(gpu);
+    }
+    inventory.sort();
+    inventory
+}
+
+fn meta(name: &str, uid: &str, annotations: &[(&str, &str)]) -> PodMeta {
+    let of = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    PodMeta {
+        pod: PodRef { namespace: "ns".into(), name: name.into(), uid: uid.into() },
+        annotations: annotations.iter().map(of).collect(),
+        rank_group: None,
+        deleting: false,
+    }
+}
+
+fn pods(all: impl IntoIterator<Item = PodMeta>) -> PodMap {
+    all.into_iter().map(|pod| (pod.key(), pod)).collect()
+}
+
+/// As the kubelet sends it: one device per entry.
+fn listed(pod: &str, containers: &[(&str, &str, &[&str])]) -> PodResources {
+    let devices = |resource: &str, ids: &[&str]| {
+        let one = |id: &&str| ContainerDevices {
+            resource_name: resource.into(),
+            device_ids: vec![(*id).into()],
+            topology: None,
+        };
+        ids.iter().map(one).collect()
+    };
+    let container = |(name, resource, ids): &(&str, &str, &[&str])| ContainerResources {
+        name: (*name).into(),
+        devices: devices(resource, ids),
+        ..ContainerResources::default()
+    };
+    PodResources {
+        name: pod.into(),
+        namespace: "ns".into(),
+        containers: containers.iter().map(container).collect(),
+    }
+}
+
+fn entry(uid: &str, container: &str, resource: &str, ids: &[&str], visible: Option<&str>) -> Entry {
+    let key = if resource == GPU { "NVIDIA_VISIBLE_DEVICES" } else { "ASCEND_VISIBLE_DEVICES" };
+    Entry {
+        pod: uid.into(),
+        container: container.into(),
+        resource: resource.into(),
+        ids: ids.iter().map(|id| (*id).into()).collect(),
+        answer: visible.map(|value| ContainerAllocateResponse {
+            envs: [(key.to_owned(), value.to_owned())].into(),
+            ..ContainerAllocateResponse::default()
+        }),
+    }
+}
+
+fn decide(pods: &PodMap, listed: Option<Vec<PodResources>>, entries: Option<Vec<Entry>>) -> Assignment {
+    let listed = listed.map(|pod_resources| ListPodResourcesResponse { pod_resources });
+    let checkpoint = entries.map(|entries| Checkpoint { entries, unread: 0 });
+    assign(Known {
+        pods,
+        listed: listed.as_ref(),
+        checkpoint: checkpoint.as_ref(),
+        inventory: &inventory(),
+        resources: &ResourceNames::default(),
+    })
+}
+
+/// `pod: container/id …`
+fn told(assignment: &Assignment) -> Vec<String> {
+    let one = |pod: &PodDevices| {
+        let held = pod.devices.iter().map(|held| match &held.part {
+            Some(part) => format!(" {}/{}[{part}]", held.container, held.id),
+            None => format!(" {}/{}", held.container, held.id),
+        });
+        format!("{}:{}", pod.pod.name, held.collect::<String>())
+    };
+    assignment.pods.iter().map(one).collect()
+}
+
+fn reasons(assignment: &Assignment) -> Vec<(&str, &str)> {
+    assignment.findings.iter().map(|f| (f.reason, f.subject.as_str())).collect()
+}
+
+#[test]
+fn pod_resources_alone_tell_the_devices_once_and_in_order() {
+    let ids = ["Ascend910-3", "Ascend910-1", "Ascend910-3", "Ascend910-2"];
+    let found = decide(
+        &pods([meta("a", "1", &[])]),
+        Some(vec![
+            listed("a", &[("c", NPU, &ids), ("side", "rdma/hca", &["x"])]),
+            listed("stranger", &[("c", NPU, &["Ascend910-7"])]),
+        ]),
+        None,
+    );
+    assert_eq!(told(&found), ["a: c/1 c/2 c/3"]);
+    assert_eq!((found.findings, found.unresolved), (vec![], 0));
+}
+
+#[test]
+fn the_checkpoint_alone_tells_the_devices_too() {
+    let entries = vec![entry("1", "c", NPU, &["Ascend910-0"], None), entry("9", "c", NPU, &["Ascend910-1"], None)];
+    assert_eq!(told(&decide(&pods([meta("a", "1", &[])]), None, Some(entries))), ["a: c/0"]);
+    assert_eq!(decide(&pods([meta("a", "1", &[])]), None, None), Assignment::default());
+}
+
+#[test]
+fn the_truth_is_taken_from_the_first_source_that_fits() {
+    let given = ["Ascend910-0", "Ascend910-1"];
+    let real = (names::ASCEND_REAL, "Ascend910-6,Ascend910-7");
+    let few = (names::ASCEND_REAL, "Ascend910-6");
+    let klt = (names::ASCEND_KUBELET, "Ascend910-1,Ascend910-0");
+    let other_klt = (names::ASCEND_KUBELET, "Ascend910-1,Ascend910-2");
+    let chosen = (NPU, "Ascend910-2,Ascend910-3");
+    type Row<'a> = (&'a [(&'a str, &'a str)], Option<Option<&'a str>>, &'a str);
+    let rows: [Row; 11] = [
+        (&[real, klt, chosen], Some(Some("4,5")), "a: c/6 c/7"),
+        (&[real], None, "a: c/6 c/7"),
+        (&[few], Some(Some("4,5")), "a: c/4 c/5"),
+        (&[klt, chosen], Some(Some("4,5")), "a: c/4 c/5"),
+        (&[klt, chosen], Some(Some("4")), "a: c/2 c/3"),
+        (&[klt, chosen], Some(None), "a: c/2 c/3"),
+        (&[klt, chosen], None, "a: c/2 c/3"),
+        (&[other_klt, chosen], None, "a: c/0 c/1"),
+        (&[chosen], None, "a: c/0 c/1"),
+        (&[few], Some(None), "a: c/0 c/1"),
+        (&[], Some(Some("0-1")), "a: c/0 c/1"),
+    ];
+    for (annotations, checkpoint, expected) in rows {
+        let entries = checkpoint.map(|visible| vec![entry("1", "c", NPU, &given, visible)]);
+        let pods = pods([meta("a", "1", annotations)]);
+        let found = decide(&pods, Some(vec![listed("a", &[("c", NPU, &given)])]), entries);
+        assert_eq!(told(&found), [expected], "{annotations:?} {checkpoint:?}");
+    }
+}
+
+#[test]
+fn the_plugins_answers_tell_which_container_has_which() {
+    let real = (names::ASCEND_REAL, "Ascend910-4,Ascend910-5,Ascend910-6");
+    let pods = pods([meta("a", "1", &[real])]);
+    let with = |second: &str| {
+        vec![
+            entry("1", "x", NPU, &["Ascend910-0"], Some("6")),
+            entry("1", "y", NPU, &["Ascend910-1", "Ascend910-2"], Some(second)),
+        ]
+    };
+    assert_eq!(told(&decide(&pods, None, Some(with("4,5")))), ["a: y/4 y/5 x/6"]);
+    assert_eq!(told(&decide(&pods, None, Some(with("3,5")))), ["a: x/4 y/5 y/6"]);
+}
+
+#[test]
+fn a_pod_made_anew_does_not_inherit_the_devices_of_its_name() {
+    let pods = pods([meta("a", "new", &[])]);
+    let old = listed("a", &[("c", NPU, &["Ascend910-0"])]);
+    let of_old = entry("old", "c", NPU, &["Ascend910-0"], None);
+    let of_new = entry("new", "c", NPU, &["Ascend910-5"], None);
+    let none = decide(&pods, Some(vec![old.clone()]), Some(vec![of_old.clone()]));
+    assert_eq!(told(&none), Vec::<String>::new());
+    let found = decide(&pods, Some(vec![old.clone()]), Some(vec![of_old, of_new]));
+    assert_eq!(told(&found), ["a: c/5"]);
+    let empty = decide(&pods, Some(vec![old]), Some(vec![]));
+    assert_eq!(told(&empty), ["a: c/0"], "a checkpoint without entries says nothing");
+}
+
+#[test]
+fn what_a_plain_init_container_held_is_told_of_the_main_container_only() {
+    let pods = pods([meta("a", "1", &[])]);
+    let entries = vec![
+        entry("1", "init", NPU, &["Ascend910-0", "Ascend910-1"], None),
+        entry("1", "main", NPU, &["Ascend910-0"], None),
+    ];
+    let runs = listed("a", &[("main", NPU, &["Ascend910-0"])]);
+    assert_eq!(told(&decide(&pods, Some(vec![runs]), Some(entries))), ["a: main/0"]);
+}
+
+#[test]
+fn slices_keep_the_ids_that_the_kubelet_gave() {
+    let pods = pods([meta("a", "1", &[])]);
+    let virtual_npu = "huawei.com/Ascend910-2c";
+    let entries = vec![
+        entry("1", "c", virtual_npu, &["Ascend910-2c-111-3"], Some("111")),
+        entry("1", "d", GPU, &["GPU-5::0", "GPU-5::1"], Some("GPU-5")),
+        entry("1", "e", "huawei.com/npu-core", &["npu-core-1", "npu-core-2"], Some("6")),
+    ];
+    let found = decide(&pods, None, Some(entries));
+    let expected = "a: c/3[Ascend910-2c-111-3] e/6[npu-core] d/5[GPU-5::0] d/5[GPU-5::1]";
+    assert_eq!(told(&found), [expected]);
+}
+
+#[test]
+fn a_device_that_nobody_knows_is_a_finding() {
+    let all = pods([meta("a", "1", &[]), meta("b", "2", &[]), meta("c", "3", &[])]);
+    let list = || {
+        vec![
+            listed("a", &[("c", NPU, &["Ascend910-9"])]),
+            listed("b", &[("c", GPU, &["GPU-x", "GPU-1"])]),
+            listed("c", &[("c", GPU, &["GPU-2"])]),
+        ]
+    };
+    let found = decide(&all, Some(list()), None);
+    assert_eq!(told(&found), ["a: c/9", "c: c/2"], "a pod is told of as a whole or not at all");
+    assert_eq!(found.unresolved, 1);
+    assert_eq!(
+        reasons(&found),
+        [("device-unknown", "ns/a: 9"), ("device-unknown", "ns/b: GPU-x")]
+    );
+    let early = assign(Known {
+        pods: &all,
+        listed: Some(&ListPodResourcesResponse { pod_resources: list() }),
+        checkpoint: None,
+        inventory: &Inventory::default(),
+        resources: &ResourceNames::default(),
+    });
+    assert_eq!((early.findings, early.unresolved), (vec![], 2), "discovery is not done");
+}
+
+#[test]
+fn a_device_with_two_holders_is_a_finding_that_names_both() {
+    let mut leaving = meta("c", "3", &[]);
+    leaving.deleting = true;
+    let all = pods([meta("a", "1", &[]), meta("b", "2", &[]), leaving]);
+    let list = |second: &str, third: &str| {
+        Some(vec![
+            listed("a", &[("c", NPU, &["Ascend910-1"])]),
+            listed("b", &[("c", NPU, &[second])]),
+            listed("c", &[("c", NPU, &[third])]),
+        ])
+    };
+    let found = decide(&all, list("Ascend910-1", "Ascend910-2"), None);
+    assert_eq!(reasons(&found), [("device-held-twice", "npu 1")]);
+    assert!(found.findings[0].message.contains("ns/a and ns/b"), "{:?}", found.findings);
+    assert_eq!(decide(&all, list("Ascend910-3", "Ascend910-1"), None).findings, []);
+    let shared = Some(vec![
+        listed("a", &[("c", NPU, &["Ascend910-1-1"])]),
+        listed("b", &[("c", NPU, &["Ascend910-1-2"])]),
+    ]);
+    assert_eq!(decide(&all, shared, None).findings, []);
+}
+
+fn id() -> impl Strategy<Value = String> {
+    prop_oneof![
+        (0u32..10).prop_map(|id| format!("Ascend910-{id}")),
+        (0u32..10).prop_map(|id| format!("GPU-{id}")),
+        "[A-Za-z0-9:_-]{0,12}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_said_the_answer_is_sorted_and_of_known_pods(
+        given in prop::collection::vec((0usize..4, 0usize..3, prop::collection::vec(id(), 0..6)), 0..8),
+        kept in prop::collection::vec((0usize..4, prop::collection::vec(id(), 0..6), "[0-9,-]{0,8}"), 0..8),
+        real in "[A-Za-z0-9,-]{0,30}",
+        has_list: bool, has_file: bool,
+    ) {
+        let names = ["a", "b", "c", "d"];
+        let resources = [NPU, GPU, "x/y"];
+        let all = pods([meta("a", "a", &[(names::ASCEND_REAL, &real)]), meta("b", "b", &[(NPU, &real)]), meta("c", "c2", &[])]);
+        let list = given.iter().map(|(pod, resource, ids)| {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            listed(names[*pod], &[("c", resources[*resource], &ids)])
+        }).collect();
+        let file = kept.iter().map(|(pod, ids, visible)| {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            entry(names[*pod], "c", NPU, &ids, Some(visible))
+        }).collect();
+        let found = decide(&all, has_list.then_some(list), has_file.then_some(file));
+        prop_assert!(found.pods.is_sorted_by(|a, b| a.pod < b.pod));
+        for pod in &found.pods {
+            prop_assert!(!pod.devices.is_empty());
+            prop_assert!(pod.devices.is_sorted_by(|a, b| a < b), "sorted, each once");
+            prop_assert!(all.values().any(|known| known.pod == pod.pod));
+        }
+    }
+}
