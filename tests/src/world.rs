@@ -12,8 +12,9 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams};
 use muster_sandbox::Sandbox;
-use muster_sandbox::kubelet::Kubelets;
+use muster_sandbox::kubelet::{Kubelets, NodeSpec};
 
+pub mod agents;
 mod cluster;
 mod devices;
 mod gate;
@@ -22,6 +23,7 @@ mod manifest;
 mod plan;
 mod wait;
 
+use agents::Agents;
 use cluster::Cluster;
 use manifest::Kinds;
 
@@ -41,6 +43,7 @@ pub struct World {
     namespace: String,
     gate: Gate,
     kinds: Kinds,
+    agents: Option<Agents>,
     folder: tempfile::TempDir,
 }
 
@@ -65,7 +68,7 @@ impl World {
 
     async fn begin(plan: Plan) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("muster-").tempdir()?;
-        let gate = plan.gate.clone();
+        let (gate, with_agents) = (plan.gate.clone(), plan.agents);
         let (place, client, namespace) = match std::env::var_os(KUBECONFIG) {
             Some(path) if !path.is_empty() => {
                 let cluster = Cluster::start(PathBuf::from(path), plan, folder.path()).await?;
@@ -87,14 +90,24 @@ impl World {
                 (Place::Sandbox(Box::new(sandbox)), client, "default".to_owned())
             }
         };
-        let world = Self { place, client, namespace, gate, kinds: Kinds::default(), folder };
-        match world.ready().await {
+        let kinds = Kinds::default();
+        let mut world = Self { place, client, namespace, gate, kinds, agents: None, folder };
+        let started = match world.ready().await {
+            Ok(()) if with_agents => world.start_agents(world.specs()).await,
+            ready => ready,
+        };
+        match started {
             Ok(()) => Ok(world),
             Err(error) => {
                 world.stop().await;
                 Err(error)
             }
         }
+    }
+
+    fn specs(&self) -> Vec<NodeSpec> {
+        let specs = |nodes: &Kubelets| nodes.nodes().map(|node| node.spec().clone()).collect();
+        self.kubelets().map(specs).unwrap_or_default()
     }
 
     /// Pods can be created as soon as their service account is there.
@@ -223,6 +236,9 @@ impl World {
     /// Ends it; what a lasting cluster would keep is taken away.
     pub async fn stop(self) {
         self.gate.open();
+        if let Some(agents) = self.agents {
+            agents.stop().await;
+        }
         match self.place {
             Place::Sandbox(sandbox) => sandbox.stop().await,
             Place::Cluster(cluster) => cluster.stop().await,

@@ -16,6 +16,8 @@ pub struct Sources {
     ascend: Ascend,
     nvidia: Nvidia,
     settled: bool,
+    /// What the tools had wrong in the last look; a quick look asks none, and solves nothing of it.
+    troubles: [Vec<Finding>; 2],
 }
 
 // === impl Sources ===
@@ -23,7 +25,13 @@ pub struct Sources {
 impl Sources {
     /// Of this host.
     pub fn new(host: &Host) -> Self {
-        Self { host: host.clone(), ascend: Ascend::new(), nvidia: Nvidia::new(), settled: false }
+        Self {
+            host: host.clone(),
+            ascend: Ascend::new(),
+            nvidia: Nvidia::new(),
+            settled: false,
+            troubles: Default::default(),
+        }
     }
 
     /// The same without any memory.
@@ -33,9 +41,17 @@ impl Sources {
 
     /// Files only, with what the tools said before.
     pub fn quick(&self) -> Found {
-        let ascend = self.ascend.recall(self.ascend.files(&self.host));
-        let nvidia = self.nvidia.recall(self.nvidia.files(&self.host));
+        let (mut ascend, mut nvidia) = self.files();
+        for (part, troubles) in [&mut ascend, &mut nvidia].into_iter().zip(&self.troubles) {
+            let new = |trouble: &&Finding| !part.findings.iter().any(|one| one.subject == trouble.subject);
+            let more: Vec<Finding> = troubles.iter().filter(new).cloned().collect();
+            part.findings.extend(more);
+        }
         self.join(ascend, nvidia)
+    }
+
+    fn files(&self) -> (Part, Part) {
+        (self.ascend.files(&self.host), self.nvidia.files(&self.host))
     }
 
     /// Files and tools.
@@ -47,6 +63,11 @@ impl Sources {
             self.ascend.look(&self.host, tools, now),
             self.nvidia.look(&self.host, tools, now)
         );
+        let (plain_ascend, plain_nvidia) = self.files();
+        self.troubles = [(&ascend, plain_ascend), (&nvidia, plain_nvidia)].map(|(whole, plain)| {
+            let of_tools = |finding: &&Finding| !plain.findings.contains(finding);
+            whole.findings.iter().filter(of_tools).cloned().collect()
+        });
         self.join(ascend, nvidia)
     }
 

@@ -8,15 +8,25 @@ use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 
 /// A server's certificate and the authority that clients must trust for it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Identity {
     /// The authority's certificate, PEM.
     pub authority: String,
+    /// The server's certificate, PEM.
+    pub certificate: String,
+    /// Its private key, PEM.
+    pub key: String,
     /// What a TLS server needs.
     pub config: Arc<ServerConfig>,
 }
 
 // === impl Identity ===
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("authority", &self.authority).finish_non_exhaustive()
+    }
+}
 
 impl Identity {
     /// Makes both anew. `names` are host names and addresses that the certificate is good for.
@@ -41,6 +51,7 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { authority, config: Arc::new(config) })
+        let (certificate, key) = (certificate.pem(), key.serialize_pem());
+        Ok(Self { authority, certificate, key, config: Arc::new(config) })
     }
 }

@@ -21,6 +21,7 @@ pub struct Plan {
     pub(super) seed: u64,
     pub(super) port: u16,
     pub(super) gate: Gate,
+    pub(super) agents: bool,
 }
 
 // === impl Plan ===
@@ -64,6 +65,12 @@ impl Plan {
     /// The port of the sandbox; 0 takes any free one.
     pub fn port(mut self, port: u16) -> Self {
         self.port = port;
+        self
+    }
+
+    /// Runs a hub, and a real agent on every node that has files.
+    pub fn agents(mut self) -> Self {
+        self.agents = true;
         self
     }
 
