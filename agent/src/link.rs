@@ -127,7 +127,9 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// Somebody newer was seen before.
-    #[error("the hub is of epoch {hub}, but epoch {seen} was seen before; it is no longer the leader")]
+    #[error(
+        "the hub is of epoch {hub}, but epoch {seen} was seen before; it is no longer the leader"
+    )]
     OlderEpoch {
         /// The hub's.
         hub: u64,

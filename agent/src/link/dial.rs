@@ -83,7 +83,8 @@ impl Settings {
 
     /// The token as it is now.
     pub(super) fn token(&self) -> Result<String, Failure> {
-        let text = read(&self.token_file).map_err(|message| Failure::new("token-missing", message))?;
+        let text =
+            read(&self.token_file).map_err(|message| Failure::new("token-missing", message))?;
         let token = text.trim();
         if token.is_empty() {
             let message = format!("the token file {} is empty", self.token_file.display());
