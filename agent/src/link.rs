@@ -1,1 +1,580 @@
-//! The stream to the coordinator.
+//! The stream to the coordinator: what is said on it and when.
+//!
+//! [`Link`] is the protocol as a state machine. It has no clock, no socket and no task: time is an argument, what
+//! happened is a call, what is to be done comes back as [`Output`]s. [`client`] is the edge that does it.
+//!
+//! ```text
+//!               connected            Welcome
+//!     Down ─────────────▶ Greeting ──────────▶ Up ── inventory, pods, acks, pings; orders come in
+//!      ▲                     │                  │
+//!      └── disconnected ─────┴──────────────────┘
+//! ```
+//!
+//! What it holds to:
+//! - Nothing but Hello is said before Welcome.
+//! - A hub of an older epoch than any seen before is left; so is one that breaks the protocol.
+//! - The hub is told only what it does not know: Welcome says what it remembers, and the difference is sent.
+//! - An order older than what is delivered is refused. One order per place is under way; of those that wait for
+//!   the same place only the newest remains.
+//! - Tables are held packed, within a bound, and only while an order needs them or another may soon.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use muster_proto::Message as _;
+use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
+use muster_proto::device::Inventory;
+use muster_proto::link::{
+    Ack, FromAgent, FromHub, Hello, LARGEST_MESSAGE, MOST_TABLES, Outcome, PROTOCOL, PodsChanged,
+    Welcome, inventory_digest, pods_digest, v1,
+};
+use muster_proto::pod::PodDevices;
+
+mod blob;
+pub mod client;
+mod dial;
+pub mod status;
+#[cfg(test)]
+mod tests;
+
+use blob::Blobs;
+pub use status::{LinkState, LinkStatus};
+
+/// How long a hub may take to say Welcome.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// How many orders are carried out at once: each may hold an unpacked part in memory.
+const AT_ONCE: usize = 2;
+
+/// Who takes orders; the part of the agent that writes into volumes.
+pub trait Deliver: Send + Sync + 'static {
+    /// Puts a packed table in its place. The epoch is to be remembered beyond the life of the process.
+    fn deliver(
+        &self,
+        epoch: u64,
+        delivery: Delivery,
+        packed: Bytes,
+    ) -> impl Future<Output = Result<Delivered, Refused>> + Send;
+
+    /// Takes a table of this generation or an older one away.
+    fn retire(
+        &self,
+        place: &Place,
+        generation: u64,
+    ) -> impl Future<Output = Result<(), Refused>> + Send;
+
+    /// What is where it should be.
+    fn delivered(&self) -> Vec<Delivered>;
+
+    /// The highest epoch ever seen.
+    fn epoch(&self) -> u64;
+}
+
+/// An order that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// Why, for metrics.
+    pub reason: &'static str,
+    /// Why, for a person.
+    pub message: String,
+}
+
+/// Who this agent is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Me {
+    /// The node.
+    pub node: String,
+    /// Boot id of the machine.
+    pub boot_id: String,
+    /// Version of the agent.
+    pub version: String,
+    /// Differs between two runs.
+    pub instance: String,
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Say this to the hub.
+    Send(FromAgent),
+    /// Put a table somewhere, then call [`Link::done`].
+    Deliver {
+        /// The epoch of the hub.
+        epoch: u64,
+        /// What and where.
+        delivery: Delivery,
+        /// The table.
+        packed: Bytes,
+    },
+    /// Take a table away, then call [`Link::done`].
+    Retire {
+        /// From where.
+        place: Place,
+        /// This generation and older ones.
+        generation: u64,
+    },
+    /// Leave the hub.
+    Disconnect(Ended),
+    /// Leave the hub and go to this address; none: try again later.
+    Redirect(Option<String>),
+}
+
+/// Why a hub is left.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// Somebody newer was seen before.
+    #[error(
+        "the hub is of epoch {hub}, but epoch {seen} was seen before; it is no longer the leader"
+    )]
+    OlderEpoch {
+        /// The hub's.
+        hub: u64,
+        /// The highest.
+        seen: u64,
+    },
+    /// It said what it must not say.
+    #[error("the hub broke the protocol: {0}")]
+    Protocol(String),
+    /// It says nothing any more.
+    #[error("the hub has not said a word for {0:?}")]
+    Silent(Duration),
+}
+
+/// The protocol, as seen by an agent.
+#[derive(Debug)]
+pub struct Link {
+    me: Me,
+    /// The highest ever seen.
+    epoch: u64,
+    phase: Phase,
+    inventory: Option<(Arc<Inventory>, Digest)>,
+    pods: Option<Pods>,
+    /// What the hub was told; only meaningful while Up, or if Welcome names it.
+    told_inventory: Option<Digest>,
+    told_pods: Option<Pods>,
+    delivered: BTreeMap<Place, (u64, Digest)>,
+    running: BTreeMap<Place, Order>,
+    waiting: VecDeque<Order>,
+    /// Acks that could not be said yet.
+    unsaid: VecDeque<Ack>,
+    blobs: Blobs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Down,
+    Greeting { since: Duration },
+    Up { epoch: u64, ping_every: Duration, heard: Duration, pinged: Duration, pings: u64 },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Order {
+    Deliver { epoch: u64, delivery: Delivery },
+    Retire { place: Place, generation: u64 },
+}
+
+#[derive(Debug, Clone)]
+struct Pods {
+    by_uid: BTreeMap<String, PodDevices>,
+    digest: Digest,
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// Why, for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::OlderEpoch { .. } => "older-epoch",
+            Self::Protocol(_) => "protocol",
+            Self::Silent(_) => "unreachable",
+        }
+    }
+}
+
+// === impl Order ===
+
+impl Order {
+    fn place(&self) -> &Place {
+        match self {
+            Self::Deliver { delivery, .. } => &delivery.place,
+            Self::Retire { place, .. } => place,
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        match self {
+            Self::Deliver { delivery, .. } => delivery.generation,
+            Self::Retire { generation, .. } => *generation,
+        }
+    }
+
+    fn refused(&self, reason: &str, message: impl Into<String>) -> Ack {
+        Ack {
+            place: self.place().clone(),
+            generation: self.generation(),
+            outcome: Outcome::Refused { reason: reason.to_owned(), message: message.into() },
+        }
+    }
+}
+
+// === impl Pods ===
+
+impl Pods {
+    fn new(pods: &[PodDevices]) -> Self {
+        let by_uid: BTreeMap<_, _> =
+            pods.iter().map(|pod| (pod.pod.uid.clone(), pod.clone())).collect();
+        let digest = pods_digest(by_uid.values());
+        Self { by_uid, digest }
+    }
+
+    /// What to say to one who knows `told`.
+    fn since(&self, told: Option<&Self>) -> PodsChanged {
+        let Some(told) = told else {
+            let upserts = self.by_uid.values().cloned().collect();
+            return PodsChanged { full: true, upserts, gone: Vec::new() };
+        };
+        let news = |(uid, pod): &(&String, &PodDevices)| told.by_uid.get(*uid) != Some(*pod);
+        let upserts = self.by_uid.iter().filter(news).map(|(_, pod)| pod.clone()).collect();
+        let gone = |uid: &&String| !self.by_uid.contains_key(*uid);
+        let gone = told.by_uid.keys().filter(gone).cloned().collect();
+        PodsChanged { full: false, upserts, gone }
+    }
+}
+
+// === impl Link ===
+
+impl Link {
+    /// A link that is down. `epoch` is the highest that was ever seen.
+    pub fn new(me: Me, epoch: u64, delivered: Vec<Delivered>) -> Self {
+        let known = |Delivered { place, generation, digest }| (place, (generation, digest));
+        Self {
+            me,
+            epoch,
+            phase: Phase::Down,
+            inventory: None,
+            pods: None,
+            told_inventory: None,
+            told_pods: None,
+            delivered: delivered.into_iter().map(known).collect(),
+            running: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            unsaid: VecDeque::new(),
+            blobs: Blobs::default(),
+        }
+    }
+
+    /// The highest epoch seen.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether Welcome was heard.
+    pub fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up { .. })
+    }
+
+    /// Whether more may be received now. If not, something is being written, and the stream itself makes
+    /// the hub wait.
+    pub fn reads(&self) -> bool {
+        self.blobs.has_room()
+    }
+
+    /// How often [`tick`](Self::tick) is to be called.
+    pub fn tick_every(&self) -> Duration {
+        let most = Duration::from_secs(1);
+        match self.phase {
+            Phase::Up { ping_every, .. } => (ping_every / 4).clamp(Duration::from_millis(5), most),
+            _ => most,
+        }
+    }
+
+    /// How many bytes of tables are held.
+    pub fn held(&self) -> usize {
+        self.blobs.held()
+    }
+
+    /// A stream is open.
+    pub fn connected(&mut self, now: Duration) -> Vec<Output> {
+        self.phase = Phase::Greeting { since: now };
+        self.waiting.clear();
+        self.blobs.new_stream();
+        let delivered = |(place, (generation, digest)): (&Place, &(u64, Digest))| Delivered {
+            place: place.clone(),
+            generation: *generation,
+            digest: *digest,
+        };
+        let Me { node, boot_id, version, instance } = self.me.clone();
+        vec![Output::Send(FromAgent::Hello(Hello {
+            protocol: PROTOCOL,
+            node,
+            boot_id,
+            version,
+            instance,
+            inventory: self.inventory.as_ref().map(|(_, digest)| *digest),
+            pods: self.pods.as_ref().map(|pods| pods.digest),
+            delivered: self.delivered.iter().take(MOST_TABLES).map(delivered).collect(),
+        }))]
+    }
+
+    /// The stream is gone. Orders that wait are dropped: the hub repeats what is not delivered.
+    pub fn disconnected(&mut self) {
+        self.phase = Phase::Down;
+        self.waiting.clear();
+        self.blobs.new_stream();
+        self.free_blobs();
+    }
+
+    /// The hardware is this. An inventory too large for a message is refused.
+    pub fn inventory(&mut self, inventory: Arc<Inventory>) -> Result<Vec<Output>, Refused> {
+        let size = v1::Inventory::from(&*inventory).encoded_len();
+        if size > LARGEST_MESSAGE - 1024 {
+            let message = format!("the inventory has {size} bytes; {LARGEST_MESSAGE} are allowed");
+            return Err(Refused { reason: "inventory-too-large", message });
+        }
+        let digest = inventory_digest(&inventory);
+        self.inventory = Some((inventory, digest));
+        Ok(self.tell())
+    }
+
+    /// The pods that hold devices are these.
+    pub fn pods(&mut self, pods: &[PodDevices]) -> Vec<Output> {
+        self.pods = Some(Pods::new(pods));
+        self.tell()
+    }
+
+    /// Says what the hub does not know yet.
+    fn tell(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        if !self.is_up() {
+            return outputs;
+        }
+        if let Some((inventory, digest)) = &self.inventory
+            && self.told_inventory != Some(*digest)
+        {
+            outputs.push(Output::Send(FromAgent::Inventory(Box::new((**inventory).clone()))));
+            self.told_inventory = Some(*digest);
+        }
+        if let Some(pods) = &self.pods
+            && self.told_pods.as_ref().map(|told| told.digest) != Some(pods.digest)
+        {
+            let change = pods.since(self.told_pods.as_ref());
+            outputs.push(Output::Send(FromAgent::Pods(change)));
+            self.told_pods = Some(pods.clone());
+        }
+        outputs
+    }
+
+    /// The hub said this.
+    pub fn received(&mut self, now: Duration, message: FromHub) -> Vec<Output> {
+        match (self.phase, message) {
+            (Phase::Down, _) => Vec::new(),
+            (Phase::Greeting { .. }, FromHub::Welcome(welcome)) => self.welcome(now, welcome),
+            (_, FromHub::Redirect(address)) => vec![Output::Redirect(address)],
+            (Phase::Greeting { .. }, _) => broken("something came before Welcome"),
+            (Phase::Up { epoch, ping_every, pinged, pings, .. }, message) => {
+                self.phase = Phase::Up { epoch, ping_every, heard: now, pinged, pings };
+                self.order(now, epoch, message)
+            }
+        }
+    }
+
+    fn welcome(&mut self, now: Duration, welcome: Welcome) -> Vec<Output> {
+        let Welcome { epoch, inventory, pods, ping_every, .. } = welcome;
+        if epoch < self.epoch {
+            let ended = Ended::OlderEpoch { hub: epoch, seen: self.epoch };
+            return vec![Output::Disconnect(ended)];
+        }
+        self.epoch = epoch;
+        self.phase = Phase::Up { epoch, ping_every, heard: now, pinged: now, pings: 0 };
+        // The hub may have forgotten what it was told, or never have got it.
+        self.told_inventory = inventory;
+        self.told_pods = match (&self.pods, self.told_pods.take()) {
+            (Some(own), _) if pods == Some(own.digest) => Some(own.clone()),
+            (_, Some(told)) if pods == Some(told.digest) => Some(told),
+            _ => None,
+        };
+        let mut outputs = self.tell();
+        let unsaid = std::mem::take(&mut self.unsaid);
+        outputs.extend(unsaid.into_iter().map(|ack| Output::Send(FromAgent::Ack(ack))));
+        outputs
+    }
+
+    fn order(&mut self, now: Duration, epoch: u64, message: FromHub) -> Vec<Output> {
+        let same = |its: u64| match its {
+            _ if its == epoch => Ok(()),
+            _ if its < epoch => Err(Ended::OlderEpoch { hub: its, seen: epoch }),
+            _ => Err(Ended::Protocol(format!("an order of epoch {its} from a hub of {epoch}"))),
+        };
+        match message {
+            FromHub::Pong(_) => Vec::new(),
+            FromHub::Welcome(_) => broken("a second Welcome"),
+            FromHub::Redirect(address) => vec![Output::Redirect(address)],
+            FromHub::Chunk(chunk) => match self.blobs.take(now, chunk) {
+                Ok(()) => Vec::new(),
+                Err(problem) => broken(problem),
+            },
+            FromHub::Deliver { epoch: its, delivery } => match same(its) {
+                Err(ended) => vec![Output::Disconnect(ended)],
+                Ok(()) => self.enqueue(Order::Deliver { epoch, delivery }),
+            },
+            FromHub::Retire { epoch: its, place, generation } => match same(its) {
+                Err(ended) => vec![Output::Disconnect(ended)],
+                Ok(()) => self.enqueue(Order::Retire { place, generation }),
+            },
+        }
+    }
+
+    fn enqueue(&mut self, order: Order) -> Vec<Output> {
+        let (place, generation) = (order.place(), order.generation());
+        let there = self.delivered.get(place).map_or(0, |(generation, _)| *generation);
+        if generation < there {
+            let message = format!("generation {there} of {place} is there already");
+            return self.say(order.refused("older-generation", message));
+        }
+        if let Order::Deliver { delivery, .. } = &order
+            && !self.blobs.has(&delivery.digest)
+        {
+            let message = format!("the content {} was not sent", delivery.digest);
+            return self.say(order.refused("blob-missing", message));
+        }
+        // A retry of what is being done; its ack will come.
+        if self.running.get(place) == Some(&order) {
+            return Vec::new();
+        }
+        let mut outputs = Vec::new();
+        if let Some(at) = self.waiting.iter().position(|other| other.place() == place) {
+            // A retire wins over a table of the same generation: it was said later.
+            let newer = self.waiting.get(at).is_some_and(|old| old.generation() > generation);
+            let message = "a newer order for the same place has come";
+            if newer {
+                return self.say(order.refused("superseded", message));
+            }
+            if let Some(old) = self.waiting.remove(at) {
+                outputs.extend(self.say(old.refused("superseded", message)));
+            }
+        }
+        if self.waiting.len() >= MOST_TABLES {
+            outputs.extend(self.say(order.refused("busy", "too many orders wait")));
+            return outputs;
+        }
+        self.waiting.push_back(order);
+        outputs.extend(self.start());
+        outputs
+    }
+
+    /// Starts what can be started.
+    fn start(&mut self) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        while self.running.len() < AT_ONCE {
+            let free = |order: &Order| !self.running.contains_key(order.place());
+            let Some(at) = self.waiting.iter().position(free) else { break };
+            let Some(order) = self.waiting.remove(at) else { break };
+            match &order {
+                Order::Deliver { epoch, delivery } => match self.blobs.get(&delivery.digest) {
+                    Some(packed) => {
+                        let (epoch, delivery) = (*epoch, delivery.clone());
+                        outputs.push(Output::Deliver { epoch, delivery, packed });
+                    }
+                    None => {
+                        let message = format!("the content {} was dropped", delivery.digest);
+                        outputs.extend(self.say(order.refused("blob-missing", message)));
+                        continue;
+                    }
+                },
+                Order::Retire { place, generation } => {
+                    let (place, generation) = (place.clone(), *generation);
+                    outputs.push(Output::Retire { place, generation });
+                }
+            }
+            self.running.insert(order.place().clone(), order);
+        }
+        self.free_blobs();
+        outputs
+    }
+
+    /// An order has ended like this: a table that is there, or none any more.
+    pub fn done(
+        &mut self,
+        place: &Place,
+        outcome: Result<Option<Delivered>, Refused>,
+    ) -> Vec<Output> {
+        let Some(order) = self.running.remove(place) else { return Vec::new() };
+        let ack = match outcome {
+            Ok(Some(Delivered { generation, digest, .. })) => {
+                self.delivered.insert(place.clone(), (generation, digest));
+                let outcome = Outcome::Delivered(digest);
+                Ack { place: place.clone(), generation, outcome }
+            }
+            Ok(None) => {
+                self.delivered.remove(place);
+                let outcome = Outcome::Retired;
+                Ack { place: place.clone(), generation: order.generation(), outcome }
+            }
+            Err(Refused { reason, message }) => {
+                if let (Order::Deliver { delivery, .. }, "digest-mismatch") = (&order, reason) {
+                    self.blobs.forget(&delivery.digest);
+                }
+                order.refused(reason, message.chars().take(256).collect::<String>())
+            }
+        };
+        let mut outputs = self.say(ack);
+        outputs.extend(self.start());
+        outputs
+    }
+
+    fn say(&mut self, ack: Ack) -> Vec<Output> {
+        if self.is_up() {
+            return vec![Output::Send(FromAgent::Ack(ack))];
+        }
+        self.unsaid.retain(|other| other.place != ack.place);
+        if self.unsaid.len() < MOST_TABLES {
+            self.unsaid.push_back(ack);
+        }
+        Vec::new()
+    }
+
+    fn free_blobs(&mut self) {
+        let needed = |order: &Order| match order {
+            Order::Deliver { delivery, .. } => Some(delivery.digest),
+            Order::Retire { .. } => None,
+        };
+        let needed = self.running.values().chain(&self.waiting).filter_map(needed).collect();
+        self.blobs.keep(needed);
+    }
+
+    /// Time has passed: pings, and peers that are gone.
+    pub fn tick(&mut self, now: Duration) -> Vec<Output> {
+        self.blobs.tick(now);
+        let reads = self.reads();
+        match &mut self.phase {
+            Phase::Greeting { since } if now.saturating_sub(*since) > GREETING => {
+                vec![Output::Disconnect(Ended::Silent(GREETING))]
+            }
+            Phase::Down | Phase::Greeting { .. } => Vec::new(),
+            Phase::Up { ping_every, heard, pinged, pings, .. } => {
+                if !reads {
+                    *heard = now;
+                }
+                let silence = now.saturating_sub(*heard);
+                if silence > *ping_every * 3 {
+                    return vec![Output::Disconnect(Ended::Silent(silence))];
+                }
+                if now.saturating_sub(*pinged) < *ping_every {
+                    return Vec::new();
+                }
+                *pinged = now;
+                *pings += 1;
+                vec![Output::Send(FromAgent::Ping(*pings))]
+            }
+        }
+    }
+}
+
+fn broken(problem: impl Into<String>) -> Vec<Output> {
+    vec![Output::Disconnect(Ended::Protocol(problem.into()))]
+}

@@ -17,6 +17,7 @@ pub use prost::Message;
 pub mod annotation;
 pub mod delivery;
 pub mod device;
+pub mod link;
 pub mod pod;
 
 /// The kubelet's pod-resources API, `v1.PodResourcesLister`.

@@ -1,0 +1,163 @@
+//! Tables as they travel: packed once, whoever gets them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use muster_proto::delivery::{Digest, LARGEST_PACKED, LARGEST_TABLE};
+use muster_proto::link::{Chunk, LARGEST_CHUNK};
+use parking_lot::Mutex;
+
+/// A level at which packing a table of 10 MiB takes some 30 ms.
+const LEVEL: i32 = 3;
+
+/// An agent needs this much memory to unpack: 1 MiB. What repeats in a table is never far apart.
+const WINDOW_LOG: u32 = 20;
+
+/// A packed table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blob {
+    digest: Digest,
+    packed: Bytes,
+}
+
+/// A table that cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// As it is.
+    #[error("the table has {0} bytes; {LARGEST_TABLE} are allowed")]
+    Table(usize),
+    /// As it is sent.
+    #[error("the packed table has {0} bytes; {LARGEST_PACKED} are allowed")]
+    Packed(usize),
+    /// The packer said no.
+    #[error("the table cannot be packed: {0}")]
+    Unpackable(String),
+}
+
+/// Tables that somebody still holds, by content.
+#[derive(Debug, Default)]
+pub struct Blobs {
+    known: Mutex<HashMap<Digest, Weak<Blob>>>,
+}
+
+// === impl TooLarge ===
+
+impl TooLarge {
+    /// Why, for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Table(_) | Self::Packed(_) => "table-too-large",
+            Self::Unpackable(_) => "table-unpackable",
+        }
+    }
+}
+
+// === impl Blob ===
+
+impl Blob {
+    /// Packs a table.
+    pub fn pack(table: &[u8]) -> Result<Self, TooLarge> {
+        if table.len() as u64 > LARGEST_TABLE {
+            return Err(TooLarge::Table(table.len()));
+        }
+        let unpackable = |error: std::io::Error| TooLarge::Unpackable(error.to_string());
+        let mut packer = zstd::bulk::Compressor::new(LEVEL).map_err(unpackable)?;
+        packer.window_log(WINDOW_LOG).map_err(unpackable)?;
+        let packed = packer.compress(table).map_err(unpackable)?;
+        if packed.len() as u64 > LARGEST_PACKED {
+            return Err(TooLarge::Packed(packed.len()));
+        }
+        Ok(Self { digest: Digest::of(table), packed: packed.into() })
+    }
+
+    /// Bytes under a name that need not be theirs: what a hub never sends, to test that agents notice.
+    #[doc(hidden)]
+    pub fn forged(digest: Digest, packed: Bytes) -> Self {
+        Self { digest, packed }
+    }
+
+    /// Of the table.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// How many bytes travel.
+    pub fn packed_size(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// The part that begins here; shares the bytes.
+    pub fn chunk(&self, offset: usize) -> Chunk {
+        let offset = offset.min(self.packed.len());
+        let end = offset.saturating_add(LARGEST_CHUNK).min(self.packed.len());
+        Chunk {
+            digest: self.digest,
+            packed_size: self.packed.len() as u64,
+            offset: offset as u64,
+            bytes: self.packed.slice(offset..end),
+            last: end == self.packed.len(),
+        }
+    }
+}
+
+// === impl Blobs ===
+
+impl Blobs {
+    /// Packs a table unless somebody holds it packed already.
+    pub fn pack(&self, table: &[u8]) -> Result<Arc<Blob>, TooLarge> {
+        if table.len() as u64 > LARGEST_TABLE {
+            return Err(TooLarge::Table(table.len()));
+        }
+        let digest = Digest::of(table);
+        if let Some(blob) = self.known.lock().get(&digest).and_then(Weak::upgrade) {
+            return Ok(blob);
+        }
+        let blob = Arc::new(Blob::pack(table)?);
+        let mut known = self.known.lock();
+        known.retain(|_, blob| blob.strong_count() > 0);
+        known.insert(digest, Arc::downgrade(&blob));
+        Ok(blob)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_packed_once_and_forgotten_when_nobody_holds_it() {
+        let blobs = Blobs::default();
+        let one = blobs.pack(b"table").unwrap();
+        assert!(Arc::ptr_eq(&one, &blobs.pack(b"table").unwrap()));
+        drop(one);
+        blobs.pack(b"other").unwrap();
+        assert!(!blobs.known.lock().contains_key(&Digest::of(b"table")));
+    }
+
+    #[test]
+    fn parts_make_the_whole_and_unpack_to_the_table() {
+        let table: Vec<u8> =
+            (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let blob = Blob::pack(&table).unwrap();
+        let mut packed = Vec::new();
+        loop {
+            let chunk = blob.chunk(packed.len());
+            assert_eq!(chunk.offset, packed.len() as u64);
+            packed.extend_from_slice(&chunk.bytes);
+            if chunk.last {
+                break;
+            }
+            assert_eq!(chunk.bytes.len(), LARGEST_CHUNK);
+        }
+        assert!(packed.len() > 2 * LARGEST_CHUNK);
+        assert_eq!(zstd::bulk::decompress(&packed, table.len()).unwrap(), table);
+        assert_eq!(Digest::of(&table), blob.digest());
+    }
+
+    #[test]
+    fn an_empty_table_is_one_last_part() {
+        let blob = Blob::pack(b"").unwrap();
+        assert!(blob.chunk(0).last);
+    }
+}

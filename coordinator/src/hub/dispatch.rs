@@ -1,0 +1,48 @@
+//! Orders from controllers to agents.
+
+use std::sync::Arc;
+
+use muster_proto::delivery::{Delivery, Place};
+use tonic::Status;
+
+use super::blob::Blob;
+use super::queue::Order;
+use super::registry::Undeliverable;
+use super::{Hub, State, ended};
+
+impl Hub {
+    /// Wants a table in a volume of a pod that is on this node. The agent is told now, or when it comes back.
+    pub fn deliver(
+        &self,
+        node: &str,
+        delivery: Delivery,
+        blob: Arc<Blob>,
+    ) -> Result<(), Undeliverable> {
+        let mut state = self.inner.state.lock();
+        if let Some((session, order)) = state.registry.want(node, delivery, blob)? {
+            self.tell(&state, node, session, order);
+        }
+        Ok(())
+    }
+
+    /// Wants a table of this generation or an older one gone.
+    pub fn retire(&self, node: &str, place: &Place, generation: u64) {
+        let mut state = self.inner.state.lock();
+        if let Some((session, order)) = state.registry.unwant(node, place, generation) {
+            self.tell(&state, node, session, order);
+        }
+    }
+
+    /// Puts an order into a peer's queue. One that does not keep up is cut off, and gets what it lacks when it
+    /// comes back.
+    pub(super) fn tell(&self, state: &State, node: &str, session: u64, order: Order) {
+        let Some((_, queue)) = state.queues.get(node).filter(|(its, _)| *its == session) else {
+            return;
+        };
+        if let Err(full) = queue.fill(|outbox| outbox.push(order)) {
+            self.inner.metrics.refuse_stream("slow");
+            tracing::warn!(node, reason = "slow", "{full}; it is cut off");
+            queue.cut(ended(Status::resource_exhausted(full.to_string()), "slow"));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What the hub counts.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Why something was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Reason {
+    /// Lower case, with dashes.
+    pub reason: String,
+}
+
+/// What the hub counts.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// Streams that are welcomed.
+    pub peers: Gauge,
+    /// Messages that came.
+    pub received: Counter,
+    /// Messages that went.
+    pub sent: Counter,
+    /// Bytes of tables that went.
+    pub table_bytes: Counter,
+    /// Whole inventories that came.
+    pub inventories: Counter,
+    /// Tables that agents have written.
+    pub delivered: Counter,
+    /// Streams that were refused or cut off.
+    pub refused_streams: Family<Reason, Counter>,
+    /// Orders that agents have refused.
+    pub refused_orders: Family<Reason, Counter>,
+}
+
+/// Reasons that agents give and that are counted by name; others are counted as `other`.
+const KNOWN: [&str; 12] = [
+    "blob-missing",
+    "busy",
+    "digest-mismatch",
+    "disk-full",
+    "not-regular",
+    "older-epoch",
+    "older-generation",
+    "pod-missing",
+    "read-only",
+    "superseded",
+    "unsafe-path",
+    "volume-missing",
+];
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Shows them.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("muster_hub");
+        registry.register("peers", "Agents with a stream", self.peers.clone());
+        registry.register("received_messages", "Messages from agents", self.received.clone());
+        registry.register("sent_messages", "Messages to agents", self.sent.clone());
+        registry.register("table_bytes", "Packed bytes of tables sent", self.table_bytes.clone());
+        registry.register("inventories", "Inventories received", self.inventories.clone());
+        registry.register("delivered_tables", "Tables that agents wrote", self.delivered.clone());
+        registry.register(
+            "refused_streams",
+            "Streams that were refused or cut off",
+            self.refused_streams.clone(),
+        );
+        registry.register(
+            "refused_orders",
+            "Orders that agents refused",
+            self.refused_orders.clone(),
+        );
+    }
+
+    /// A stream was refused or cut off.
+    pub fn refuse_stream(&self, reason: &str) {
+        self.refused_streams.get_or_create(&Reason { reason: reason.to_owned() }).inc();
+    }
+
+    /// An agent refused an order. What an agent says is not a label until it is known.
+    pub fn refuse_order(&self, reason: &str) {
+        let reason = if KNOWN.contains(&reason) { reason } else { "other" };
+        self.refused_orders.get_or_create(&Reason { reason: reason.to_owned() }).inc();
+    }
+}
