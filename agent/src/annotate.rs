@@ -52,6 +52,8 @@ pub struct Sources {
     pub devices: watch::Receiver<Arc<Vec<PodDevices>>>,
     /// The devices of this node.
     pub inventory: watch::Receiver<Arc<Inventory>>,
+    /// The address by which others know the node, as soon as it is known.
+    pub server_id: watch::Receiver<Option<String>>,
 }
 
 /// What a pod's annotation should say. `None`: not all is known yet, or it holds nothing.
@@ -126,22 +128,16 @@ pub fn mixed(pod: &PodDevices) -> Option<Finding> {
     })
 }
 
-/// Keeps the annotations of this node's pods right until nobody tells of them any more. `server_id` is the address by
-/// which others know the node.
-pub async fn run(
-    client: Client,
-    server_id: String,
-    sources: Sources,
-    problems: Problems,
-    metrics: Metrics,
-) {
-    let Sources { mut pods, mut devices, mut inventory } = sources;
+/// Keeps the annotations of this node's pods right until nobody tells of them any more.
+pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: Metrics) {
+    let Sources { mut pods, mut devices, mut inventory, mut server_id } = sources;
     let mut plan = Plan::default();
     let mut flights = FuturesUnordered::new();
     loop {
         let wanted = {
             let (devices, inventory) =
                 (devices.borrow_and_update().clone(), inventory.borrow_and_update().clone());
+            let server_id = server_id.borrow_and_update().clone().unwrap_or_default();
             let mixed = devices.iter().filter_map(mixed);
             for finding in mixed {
                 problems.raise(Area::Annotate, finding);
@@ -168,6 +164,7 @@ pub async fn run(
             changed = pods.changed() => if changed.is_err() { return },
             changed = devices.changed() => if changed.is_err() { return },
             changed = inventory.changed() => if changed.is_err() { return },
+            changed = server_id.changed() => if changed.is_err() { return },
             Some((pod, outcome)) = flights.next() => {
                 let now = Instant::now();
                 metrics.count(outcome.word());

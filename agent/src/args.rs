@@ -92,7 +92,8 @@ pub struct RunArgs {
     /// How often tools are asked for health and links
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub poll: Duration,
-    /// More extended resources whose devices are NPUs or GPUs, beside those of the vendors' plugins
+    /// More extended resources whose devices are NPUs or GPUs, beside those of the vendors' plugins:
+    /// ascend:NAME or nvidia:NAME; a NAME may end in *
     #[arg(long = "resource", value_name = "NAME")]
     pub resources: Vec<String>,
     /// What is logged: error, warn, info, debug, or a filter like muster_agent::link=debug,info
@@ -156,10 +157,13 @@ mod tests {
 
     #[test]
     fn lengths_of_time_are_read_as_people_write_them() {
-        for (text, millis) in [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000)] {
+        for (text, millis) in
+            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000)]
+        {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
         }
-        for text in ["", "s", "-1s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"] {
+        for text in ["", "s", "-1s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"]
+        {
             assert!(duration(text).is_err(), "{text}");
         }
     }

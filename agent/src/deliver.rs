@@ -19,6 +19,7 @@ use muster_proto::delivery::{Delivered, Delivery, Digest, LARGEST_PACKED, Place}
 use serde::{Deserialize, Serialize};
 
 pub mod deliverer;
+mod orders;
 pub mod records;
 pub mod target;
 pub mod unpack;
@@ -27,7 +28,8 @@ pub mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use deliverer::{Deliverer, Metrics, PodFactsSource, Refused, Settings, Table};
+pub use crate::link::Refused;
+pub use deliverer::{Deliverer, Metrics, PodFactsSource, Settings, Table};
 
 /// No name of a file is longer.
 const LONGEST_FILE: usize = 128;

@@ -88,7 +88,7 @@ pub struct Found {
 impl Settings {
     /// Of this host, with its tools.
     pub fn new(host: Host) -> Self {
-        let tools = Tools::new(host.clone(), Duration::from_secs(10), 4);
+        let tools = Tools::new(host.clone(), Duration::from_secs(10), 16);
         Self {
             host,
             tools: Some(tools),

@@ -33,6 +33,8 @@ use muster_proto::link::{
 };
 use muster_proto::pod::PodDevices;
 
+use crate::host::Host;
+
 mod blob;
 pub mod client;
 mod dial;
@@ -41,7 +43,9 @@ pub mod status;
 mod tests;
 
 use blob::Blobs;
-pub use status::{LinkState, LinkStatus};
+pub use client::Client;
+pub use dial::Settings;
+pub use status::{LinkCollector, LinkState, LinkStatus};
 
 /// How long a hub may take to say Welcome.
 const GREETING: Duration = Duration::from_secs(10);
@@ -94,6 +98,18 @@ pub struct Me {
     pub version: String,
     /// Differs between two runs.
     pub instance: String,
+}
+
+// === impl Me ===
+
+impl Me {
+    /// The agent of this node, in this run.
+    pub fn on(node: &str, host: &Host) -> Self {
+        let boot_id = host.read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let instance: u128 = rand::random();
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { node: node.to_owned(), boot_id, version, instance: format!("{instance:032x}") }
+    }
 }
 
 /// Something to be done.

@@ -28,7 +28,10 @@ use crate::kubelet::device_id::ResourceNames;
 use crate::names;
 use crate::problem::{Area, Finding, Problems};
 
+mod known;
 pub mod refusal;
+
+pub use known::KnownPods;
 
 use refusal::Refusal;
 
@@ -63,12 +66,13 @@ struct Follower {
     listing: Option<PodMap>,
 }
 
-/// Follows the pods of a node until nobody listens.
+/// Follows the pods of a node until nobody listens. `listed` becomes true when all have been seen once.
 pub async fn follow(
     client: Client,
     node: &str,
     resources: ResourceNames,
     out: watch::Sender<Arc<PodMap>>,
+    listed: watch::Sender<bool>,
     problems: Problems,
 ) {
     let api: Api<PartialObjectMeta<Pod>> = Api::all(client);
@@ -84,8 +88,12 @@ pub async fn follow(
         match event {
             Some(Ok(event)) => {
                 problems.clear(Area::Pods, node);
+                let all = matches!(event, Event::InitDone);
                 if follower.take(only_meta(event)) {
                     out.send_replace(Arc::new(follower.pods.clone()));
+                }
+                if all {
+                    listed.send_replace(true);
                 }
             }
             Some(Err(error)) => {

@@ -10,6 +10,9 @@ use crate::discover::{self, Found, matrix};
 use crate::host::Host;
 use crate::tool::Tools;
 
+/// No line about a problem is longer.
+const LONGEST_LINE: usize = 1000;
+
 // === impl HostArgs ===
 
 impl HostArgs {
@@ -19,7 +22,7 @@ impl HostArgs {
         let root = root.with_context(|| format!("--sysroot {}", self.sysroot.display()))?;
         anyhow::ensure!(root.is_dir(), "--sysroot {}: not a directory", self.sysroot.display());
         let host = Host::at(root);
-        let tools = Tools::new(host.clone(), self.tool_timeout, 4);
+        let tools = Tools::new(host.clone(), self.tool_timeout, 16);
         let tools = (!self.no_tools).then_some(tools);
         Ok(discover::Settings { tools, ..discover::Settings::new(host) })
     }
@@ -44,11 +47,13 @@ pub fn main(args: DiscoverArgs) -> anyhow::Result<()> {
     let mut problems = String::new();
     for (area, findings) in &found.findings {
         for finding in findings {
-            problems.push_str(&format!("{area}: {}: {}\n", finding.subject, finding.message));
+            let line = format!("{area}: {}: {}", finding.subject, finding.message);
+            problems.push_str(&matrix::plain(&line, LONGEST_LINE));
+            problems.push('\n');
         }
     }
     // What is wrong goes to stderr, so that JSON stays JSON.
-    let _unheard = std::io::stderr().lock().write_all(matrix::printable(&problems).as_bytes());
+    let _unheard = std::io::stderr().lock().write_all(problems.as_bytes());
     Ok(())
 }
 

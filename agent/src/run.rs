@@ -104,8 +104,16 @@ impl Agent {
         log: LogLevel,
         problems: Problems,
     ) -> anyhow::Result<Self> {
-        let Settings { node, discover, kubelet_root, state_dir, server_id, resources, coordinator, listen } =
-            settings;
+        let Settings {
+            node,
+            discover,
+            kubelet_root,
+            state_dir,
+            server_id,
+            resources,
+            coordinator,
+            listen,
+        } = settings;
         let host = discover.host.clone();
         let mut registry = Registry::with_prefix("muster_agent");
         registry.register_collector(Box::new(ProblemCollector(problems.clone())));
@@ -124,7 +132,12 @@ impl Agent {
         let metrics = discover::Metrics::default();
         metrics.register(&mut registry);
         let (watching, troubles) = (directories.clone(), problems.clone());
-        part(&mut parts, &stop, "discover", discover::follow(discover, watching, troubles, metrics, inventory));
+        part(
+            &mut parts,
+            &stop,
+            "discover",
+            discover::follow(discover, watching, troubles, metrics, inventory),
+        );
 
         let (pod_map, known) = watch::channel(Arc::new(PodMap::default()));
         let (listed, pods_listed) = watch::channel(false);
@@ -135,8 +148,13 @@ impl Agent {
         });
 
         let (held, holders) = watch::channel(Arc::default());
-        let channels = kubelet::Channels { pods: known.clone(), inventory: seen.clone(), out: held };
-        let its = kubelet::Settings { root: kubelet_root.clone(), resources, ..kubelet::Settings::default() };
+        let channels =
+            kubelet::Channels { pods: known.clone(), inventory: seen.clone(), out: held };
+        let its = kubelet::Settings {
+            root: kubelet_root.clone(),
+            resources,
+            ..kubelet::Settings::default()
+        };
         let (its_host, troubles) = (host.clone(), problems.clone());
         part(&mut parts, &stop, "kubelet", async move {
             kubelet::follow(its_host, its, &directories, channels, troubles).await;
@@ -144,8 +162,14 @@ impl Agent {
 
         let (chosen, named) = watch::channel(None);
         let (its_client, its_node) = (client.clone(), node.clone());
-        let following =
-            server_id::follow(server_id, its_client, its_node, seen.clone(), problems.clone(), chosen);
+        let following = server_id::follow(
+            server_id,
+            its_client,
+            its_node,
+            seen.clone(),
+            problems.clone(),
+            chosen,
+        );
         part(&mut parts, &stop, "server id", following);
 
         let metrics = annotate::Metrics::register(&mut registry);
@@ -155,11 +179,20 @@ impl Agent {
             inventory: seen.clone(),
             server_id: named.clone(),
         };
-        part(&mut parts, &stop, "annotate", annotate::run(client, sources, problems.clone(), metrics));
+        part(
+            &mut parts,
+            &stop,
+            "annotate",
+            annotate::run(client, sources, problems.clone(), metrics),
+        );
 
         let metrics = deliver::Metrics::default();
         metrics.register(&mut registry);
-        let its = deliver::Settings { kubelet: kubelet_root, state: state_dir, ..deliver::Settings::default() };
+        let its = deliver::Settings {
+            kubelet: kubelet_root,
+            state: state_dir,
+            ..deliver::Settings::default()
+        };
         let on_node = Arc::new(KnownPods(known.clone()));
         let deliverer = Deliverer::new(host.clone(), its, on_node, problems.clone(), metrics);
         part(&mut parts, &stop, "prune", prune(deliverer.clone(), known, pods_listed.clone()));

@@ -53,7 +53,9 @@ pub async fn follow(
                     changed
                 });
             }
-            Err(error) => problems.raise(Area::Network, Finding::new("no-server-id", SUBJECT, error)),
+            Err(error) => {
+                problems.raise(Area::Network, Finding::new("no-server-id", SUBJECT, error))
+            }
         }
         tokio::select! {
             () = chosen.closed() => return,

@@ -96,7 +96,9 @@ impl Status {
             return Some("the pods of this node have not been listed yet");
         }
         match &self.link {
-            Some(link) if !link.borrow().is_connected() => Some("there is no stream to the coordinator"),
+            Some(link) if !link.borrow().is_connected() => {
+                Some("there is no stream to the coordinator")
+            }
             _ => None,
         }
     }
@@ -140,7 +142,8 @@ impl Status {
 async fn page(State(status): State<Status>) -> Response {
     // What tools and pods are called comes from outside: no script may run on this page, whatever it says.
     let policy = "default-src 'none'; style-src 'unsafe-inline'";
-    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot()))).into_response()
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot())))
+        .into_response()
 }
 
 async fn all(State(status): State<Status>) -> Json<Snapshot> {

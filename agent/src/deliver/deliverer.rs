@@ -18,6 +18,7 @@ use super::target::Volumes;
 use super::writer::{WriteError, Writer};
 use super::{Decision, PodFacts, Record, Records, Refusal, check_packed, check_place, decide};
 use crate::host::Host;
+use crate::link::Refused;
 use crate::problem::{Area, Problems};
 
 mod metrics;
@@ -75,16 +76,6 @@ struct Inner {
     slots: Semaphore,
 }
 
-/// An order that was not followed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refused {
-    /// One word for metrics and for the coordinator.
-    pub reason: &'static str,
-    /// What is wrong and what can be done, for a person.
-    pub message: String,
-}
-
 /// A place as the status page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -133,6 +124,12 @@ impl From<WriteError> for Refused {
 }
 
 // === impl Deliverer ===
+
+impl std::fmt::Debug for Deliverer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Deliverer").field("settings", &self.inner.settings).finish_non_exhaustive()
+    }
+}
 
 impl Deliverer {
     /// For the pods of a host. Reads what was delivered before.
@@ -233,13 +230,13 @@ impl Deliverer {
         done.map_err(|error| (error.is_early(), error.into()))
     }
 
-    /// Removes a table of this generation, if it is still the one that was delivered, and forgets it. Says whether
-    /// there was one.
-    pub async fn retire(&self, place: &Place, generation: u64) -> bool {
+    /// Removes a table of this generation or an older one, if it is still the one that was delivered, and forgets it.
+    /// One that is not there is as good as removed.
+    pub async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
         let _turn = self.turn(place).await;
         let record = self.inner.records.lock().get(place).copied();
-        let Some(record) = record.filter(|record| record.generation == generation) else {
-            return false;
+        let Some(record) = record.filter(|record| record.generation <= generation) else {
+            return Ok(());
         };
         let (inner, at) = (self.inner.clone(), place.clone());
         let work = tokio::task::spawn_blocking(move || inner.retire(&at, &record));
@@ -248,7 +245,7 @@ impl Deliverer {
             Err(error) => Err(Refused { reason: "internal", message: error.to_string() }),
         };
         self.inner.told(place, result.as_ref().err());
-        result.unwrap_or(false)
+        result.map(drop)
     }
 
     /// What is where, for the coordinator.

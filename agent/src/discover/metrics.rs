@@ -58,7 +58,12 @@ impl Metrics {
         let ports = "1 for a device whose port has a link, 0 for one whose port has none";
         registry.register("device_port_up", ports, self.ports.clone());
         let duration = "How long a look at the hardware took";
-        registry.register_with_unit("discovery_duration", duration, Unit::Seconds, self.duration.clone());
+        registry.register_with_unit(
+            "discovery_duration",
+            duration,
+            Unit::Seconds,
+            self.duration.clone(),
+        );
     }
 
     pub(super) fn took(&self, source: &'static str, time: Duration) {
@@ -78,7 +83,9 @@ impl Metrics {
             self.devices.get_or_create(&labels).set(i64::from(device.health.usable()));
             match device.port {
                 PortState::Unknown => drop(self.ports.remove(&labels)),
-                state => drop(self.ports.get_or_create(&labels).set(i64::from(state == PortState::Up))),
+                state => {
+                    drop(self.ports.get_or_create(&labels).set(i64::from(state == PortState::Up)))
+                }
             }
             now.push(labels);
         }

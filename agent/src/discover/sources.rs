@@ -43,7 +43,9 @@ impl Sources {
     pub fn quick(&self) -> Found {
         let (mut ascend, mut nvidia) = self.files();
         for (part, troubles) in [&mut ascend, &mut nvidia].into_iter().zip(&self.troubles) {
-            let new = |trouble: &&Finding| !part.findings.iter().any(|one| one.subject == trouble.subject);
+            let new = |trouble: &&Finding| {
+                !part.findings.iter().any(|one| one.subject == trouble.subject)
+            };
             let more: Vec<Finding> = troubles.iter().filter(new).cloned().collect();
             part.findings.extend(more);
         }
@@ -75,7 +77,8 @@ impl Sources {
         let (nics, mut network) = rdma::nics(&self.host);
         let (addresses, more) = net::addresses(&self.host);
         network.extend(more);
-        let mut inventory = Inventory { settled: self.settled, nics, addresses, ..Inventory::default() };
+        let mut inventory =
+            Inventory { settled: self.settled, nics, addresses, ..Inventory::default() };
         let mut findings: Vec<(Area, Vec<Finding>)> = Vec::new();
         for (area, part) in [(Area::Ascend, ascend), (Area::Nvidia, nvidia)] {
             inventory.drivers.extend(part.drivers);

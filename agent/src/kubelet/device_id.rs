@@ -172,6 +172,12 @@ impl Display for ResourceName {
 // === impl ResourceNames ===
 
 impl ResourceNames {
+    /// Adds one as people write it: `vendor:name`, where the name may end in `*`.
+    pub fn add(&mut self, text: &str) -> Result<(), Malformed> {
+        self.0.push(text.parse()?);
+        Ok(())
+    }
+
     /// Whose devices a resource counts; `None`: it is none of ours.
     pub fn vendor(&self, resource: &str) -> Option<Vendor> {
         self.0.iter().find(|name| name.matches(resource)).map(|name| name.vendor)

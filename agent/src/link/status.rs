@@ -1,6 +1,13 @@
 //! How the link is, for people and metrics.
 
+use std::fmt::{self, Display};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use serde::Serialize;
+use tokio::sync::watch;
 
 /// Where the link stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -52,4 +59,70 @@ pub struct LastError {
     pub message: String,
     /// When, in seconds of the epoch.
     pub at: i64,
+}
+
+/// Shows the link as metrics.
+#[derive(Debug)]
+pub struct LinkCollector(pub watch::Receiver<LinkStatus>);
+
+// === impl LinkStatus ===
+
+impl LinkStatus {
+    /// Whether the hub has said Welcome.
+    pub fn is_connected(&self) -> bool {
+        self.state == LinkState::Up
+    }
+}
+
+impl Display for LinkStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            LinkState::Down => "no stream to",
+            LinkState::Connecting => "connecting to",
+            LinkState::Up => "connected to",
+        };
+        write!(f, "{state} {}, epoch {}", self.address, self.epoch)?;
+        match &self.last_error {
+            Some(error) if !self.is_connected() => write!(f, ": {}", error.message),
+            _ => Ok(()),
+        }
+    }
+}
+
+// === impl LinkCollector ===
+
+impl Collector for LinkCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let status = self.0.borrow().clone();
+        let up = ConstGauge::new(i64::from(status.is_connected()));
+        let help = "1 while there is a stream to the coordinator";
+        up.encode(encoder.encode_descriptor("link_up", help, None, up.metric_type())?)?;
+        let epoch = ConstGauge::new(i64::try_from(status.epoch).unwrap_or(i64::MAX));
+        let help = "Epoch of the coordinator that leads";
+        epoch.encode(encoder.encode_descriptor(
+            "link_epoch",
+            help,
+            None,
+            epoch.metric_type(),
+        )?)?;
+        for (name, help, count) in [
+            ("link_connects", "Streams that the coordinator welcomed", status.connects),
+            ("link_messages_sent", "Messages to the coordinator", status.sent),
+            ("link_messages_received", "Messages of the coordinator", status.received),
+            (
+                "link_inventories_sent",
+                "Whole inventories sent to the coordinator",
+                status.inventories_sent,
+            ),
+        ] {
+            let counter = ConstCounter::new(count);
+            counter.encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                counter.metric_type(),
+            )?)?;
+        }
+        Ok(())
+    }
 }

@@ -75,8 +75,14 @@ fn settings(args: RunArgs) -> anyhow::Result<Settings> {
         log: _,
         log_format: _,
     } = args;
-    anyhow::ensure!(!node.is_empty(), "--node is empty; in a pod, set NODE_NAME from spec.nodeName");
-    anyhow::ensure!(kubelet_root.starts_with('/'), "--kubelet-root {kubelet_root}: not an absolute path");
+    anyhow::ensure!(
+        !node.is_empty(),
+        "--node is empty; in a pod, set NODE_NAME from spec.nodeName"
+    );
+    anyhow::ensure!(
+        kubelet_root.starts_with('/'),
+        "--kubelet-root {kubelet_root}: not an absolute path"
+    );
     let mut discover = host.settings()?;
     discover.tools_every = poll;
     let mut names = ResourceNames::default();

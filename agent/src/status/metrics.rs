@@ -16,14 +16,23 @@ pub struct ProblemCollector(pub Problems);
 impl Collector for ProblemCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let help = "Problems that the agent has right now";
-        let mut open = encoder.encode_descriptor("problems", help, None, ConstGauge::new(0i64).metric_type())?;
+        let mut open = encoder.encode_descriptor(
+            "problems",
+            help,
+            None,
+            ConstGauge::new(0i64).metric_type(),
+        )?;
         for area in Area::ALL {
             let count = i64::try_from(self.0.open(area)).unwrap_or(i64::MAX);
             ConstGauge::new(count).encode(open.encode_family(&[("area", area.name())])?)?;
         }
         let help = "Problems that the agent has had";
-        let mut raised =
-            encoder.encode_descriptor("problems_raised", help, None, ConstCounter::new(0u64).metric_type())?;
+        let mut raised = encoder.encode_descriptor(
+            "problems_raised",
+            help,
+            None,
+            ConstCounter::new(0u64).metric_type(),
+        )?;
         for (area, reason, count) in self.0.raised() {
             let labels = [("area", area.name()), ("reason", reason)];
             ConstCounter::new(count).encode(raised.encode_family(&labels)?)?;

@@ -135,10 +135,10 @@ fn tables(page: &mut String, now: &Snapshot) {
         return;
     }
     let rows = now.tables.iter().map(|table| {
-        let digest = table.digest.to_string();
+        let digest = table.digest.map(|digest| digest.to_string()).unwrap_or_default();
         vec![
             plain(&table.place),
-            plain(table.generation),
+            plain(table.generation.map(|number| number.to_string()).unwrap_or_default()),
             plain(table.bytes.map(|bytes| format!("{bytes} bytes")).unwrap_or_default()),
             plain(digest.get(..12).unwrap_or_default()),
             table.last_error.as_deref().map(|error| mark("bad", error)).unwrap_or_default(),
@@ -150,7 +150,8 @@ fn tables(page: &mut String, now: &Snapshot) {
 fn link(page: &mut String, now: &Snapshot) {
     page.push_str("<h2>Coordinator</h2>");
     match &now.link {
-        None => page.push_str("<p class=\"none\">Not configured: pods are annotated, no tables come.</p>"),
+        None => page
+            .push_str("<p class=\"none\">Not configured: pods are annotated, no tables come.</p>"),
         Some(link) => {
             let class = if link.is_connected() { "good" } else { "bad" };
             let _written = write!(page, "<p>{}</p>", mark(class, &link.to_string()));

@@ -48,8 +48,13 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
         let (router, stop) = (router.clone(), stop.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            let mut builder = hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 * 1024);
+            let mut builder =
+                hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
+            builder
+                .http1()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .max_buf_size(16 * 1024);
             let served =
                 builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
             tokio::select! {
@@ -94,10 +99,14 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_local() {
-        for host in ["127.0.0.1", "127.0.0.1:80", "localhost", "localhost:9", "[::1]:80", "::1", "[::1]"] {
+        for host in
+            ["127.0.0.1", "127.0.0.1:80", "localhost", "localhost:9", "[::1]:80", "::1", "[::1]"]
+        {
             assert!(names_loopback(host), "{host}");
         }
-        for host in ["", "evil.example", "evil.example:80", "10.0.0.1:80", "127.0.0.1.evil:80", "x:y"] {
+        for host in
+            ["", "evil.example", "evil.example:80", "10.0.0.1:80", "127.0.0.1.evil:80", "x:y"]
+        {
             assert!(!names_loopback(host), "{host}");
         }
     }

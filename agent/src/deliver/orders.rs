@@ -1,0 +1,30 @@
+//! The deliverer as the link sees it: who takes orders.
+
+use bytes::Bytes;
+use muster_proto::delivery::{Delivered, Delivery, Place};
+
+use super::Deliverer;
+use crate::link::{Deliver, Refused};
+
+impl Deliver for Deliverer {
+    async fn deliver(
+        &self,
+        epoch: u64,
+        delivery: Delivery,
+        packed: Bytes,
+    ) -> Result<Delivered, Refused> {
+        Deliverer::deliver(self, epoch, delivery, packed).await
+    }
+
+    async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
+        Deliverer::retire(self, place, generation).await
+    }
+
+    fn delivered(&self) -> Vec<Delivered> {
+        Deliverer::delivered(self)
+    }
+
+    fn epoch(&self) -> u64 {
+        Deliverer::epoch(self)
+    }
+}
