@@ -166,7 +166,7 @@ impl Tools {
     }
 
     /// The file to run, if nobody but root and we can have written it.
-    fn trusted(&self, path: &str) -> Result<PathBuf, ToolError> {
+    pub fn trusted(&self, path: &str) -> Result<PathBuf, ToolError> {
         let resolved = match self.host.resolve(path) {
             Ok(resolved) => resolved,
             Err(HostError::Io { error, .. }) if error.kind() != std::io::ErrorKind::NotFound => {
