@@ -11,7 +11,7 @@
 //! a super-pod) is asked again when the devices, the driver or `hccn.conf` change, or when it has become old. A source
 //! that fails is a finding; what the others said stays.
 //!
-//! Start reading at [`merge`].
+//! Start reading at [`mod@merge`].
 
 mod ask;
 pub mod files;
@@ -50,7 +50,8 @@ pub struct Ascend {
     /// What the facts are of, and since when they are all known.
     of: Option<Subject>,
     asked: Option<Timestamp>,
-    /// Devices as they were when their files were last there.
+    /// Devices as they were when their files were last there. Who is gone stays a fault until it comes back
+    /// or the agent starts anew.
     seen: Mutex<BTreeMap<u32, Device>>,
     #[cfg(feature = "dcmi")]
     library: library::Library,
@@ -126,7 +127,7 @@ impl Ascend {
         }
         let due = self.is_due(&files, now);
         let mut troubles = Troubles::default();
-        self.facts.asked = true;
+        self.facts.of.clone_from(&files.ids);
         #[cfg(feature = "dcmi")]
         let told = self.library.ask(&files, tools, &mut self.facts, &mut troubles).await;
         #[cfg(not(feature = "dcmi"))]

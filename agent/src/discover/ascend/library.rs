@@ -34,9 +34,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 const NAME: &str = "libdcmi.so";
 
 /// The library, opened when it is first needed. Locked while it is being called.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Library {
     open: Arc<Mutex<Option<Dcmi>>>,
+    pub(super) limit: Duration,
 }
 
 /// What it says of all chips.
@@ -49,6 +50,12 @@ struct Answer {
 }
 
 // === impl Library ===
+
+impl Default for Library {
+    fn default() -> Self {
+        Self { open: Arc::default(), limit: LIMIT }
+    }
+}
 
 impl Library {
     /// Puts what the library says into the facts, and returns what need not be asked of tools.
@@ -92,7 +99,8 @@ impl Library {
     async fn call(&self, path: PathBuf) -> Result<Answer, (&'static str, String)> {
         let (done, answer) = oneshot::channel();
         let library = Arc::clone(&self.open);
-        let hangs = || ("library-hangs", format!("{NAME} has not answered for {LIMIT:?}"));
+        let limit = self.limit;
+        let hangs = || ("library-hangs", format!("{NAME} has not answered within {limit:?}"));
         // A thread that does not end must not keep the runtime from ending: not a blocking task.
         let thread = std::thread::Builder::new().name("dcmi".to_owned()).spawn(move || {
             let Some(mut open) = library.try_lock() else { return };
@@ -102,7 +110,7 @@ impl Library {
         if let Err(error) = thread {
             return Err(("library-unusable", error.to_string()));
         }
-        match tokio::time::timeout(LIMIT, answer).await {
+        match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => answer.map_err(|error| (error.reason(), error.to_string())),
             // It is locked by a call that hangs, or this one does.
             Ok(Err(_)) | Err(_) => Err(hangs()),

@@ -32,8 +32,8 @@ pub const UNSEEN: &str = "not seen by the driver";
 /// What tools and libraries said, so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// Whether anybody was asked.
-    pub asked: bool,
+    /// The devices that were there when somebody was asked; none: nobody was.
+    pub of: BTreeSet<u32>,
     /// The chips and their health.
     pub rows: Option<Vec<Row>>,
     /// Their numbers.
@@ -66,7 +66,8 @@ impl Facts {
     /// The rows by physical id; `None` when there are none or nobody can tell whose they are.
     pub fn placed(&self, files: &Files, seen: &BTreeSet<u32>) -> Option<BTreeMap<u32, &Row>> {
         let numbers = self.numbers.as_deref().unwrap_or_default();
-        place(self.rows.as_deref()?, numbers, self.chip(files), &files.ids, seen)
+        let present = files.ids.intersection(&self.of).copied().collect();
+        place(self.rows.as_deref()?, numbers, self.chip(files), &present, seen)
     }
 }
 
@@ -80,8 +81,8 @@ pub fn merge(files: &Files, facts: &Facts, seen: &BTreeMap<u32, Device>) -> Part
         let (rows, ids) = (rows.len(), files.ids.len());
         findings.push(Finding::new(
             "devices-unmatched",
-            "npu-smi info",
-            format!("it lists {rows} chips, and {ids} device files are there; nothing tells which is which"),
+            "device numbers",
+            format!("npu-smi lists {rows} chips, and {ids} device files are there; nothing tells which is which"),
         ));
     }
     let mut ids: BTreeSet<u32> = files.ids.union(&seen_ids).copied().collect();
@@ -97,7 +98,7 @@ pub fn merge(files: &Files, facts: &Facts, seen: &BTreeMap<u32, Device>) -> Part
         device.chip = if chip == Chip::Unknown { device.chip } else { chip };
         if let Some(row) = placed.as_ref().and_then(|placed| placed.get(&id)) {
             describe(&mut device, row, files, facts);
-        } else if placed.is_some() {
+        } else if placed.is_some() && facts.of.contains(&id) {
             device.health = Health::Faulty(UNSEEN.to_owned());
         }
         if present {
@@ -182,7 +183,7 @@ fn addresses(devices: &mut [Device], files: &Files, facts: &Facts, findings: &mu
         }
     }
     // An unreadable file is a finding already, and before tools were asked nobody can know.
-    if facts.asked && !without.is_empty() {
+    if !facts.of.is_empty() && !without.is_empty() {
         let which = list(&without);
         let all = devices.iter().all(|device| device.ip.is_none());
         findings.push(match files.conf_absent && all {
@@ -220,7 +221,7 @@ fn unique(
             *field(device) = None;
         }
         let message = format!("{} have the same {what} {ip}; none of them is used", list(&ids));
-        findings.push(Finding::new("duplicate-address", ip.to_string(), message));
+        findings.push(Finding::new("duplicate-address", format!("{what} {ip}"), message));
     }
 }
 
@@ -319,8 +320,10 @@ fn joined(
         let (told, there) = (topo.numbers.len(), all.len());
         findings.push(Finding::new(
             "topology-unmatched",
-            "npu-smi info -t topo",
-            format!("its matrix is of {told} devices, and {there} are here; it is not used"),
+            "device topology",
+            format!(
+                "the matrix of npu-smi is of {told} devices, and {there} are here; it is not used"
+            ),
         ));
     }
     let islands = links::islands(&links);
@@ -348,3 +351,6 @@ pub fn list(ids: &[u32]) -> String {
         _ => names.join(", "),
     }
 }
+
+#[cfg(test)]
+mod tests;

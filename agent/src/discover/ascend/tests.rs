@@ -331,6 +331,18 @@ async fn a_device_file_that_vanishes_is_a_fault() {
 }
 
 #[tokio::test]
+async fn a_device_file_that_appears_is_unknown_until_somebody_was_asked() {
+    for profile in [Profile::Ascend310p, Profile::Ascend910b8] {
+        let mut node = Node::of(profile);
+        let before = node.look(&node.tools()).await;
+        node.write("dev/davinci8", "");
+        let part = node.ascend.files(&node.host);
+        assert_eq!(part.devices[..8], before.devices, "{profile}");
+        assert_eq!((part.devices[8].id, &part.devices[8].health), (8, &Health::Unknown));
+    }
+}
+
+#[tokio::test]
 async fn a_device_that_only_the_tool_knows_is_a_fault() {
     let mut node = Node::of(Profile::Ascend910b8);
     node.remove("dev/davinci5");
@@ -352,7 +364,7 @@ async fn a_device_that_the_tool_does_not_list_is_a_fault() {
     node.write("dev/davinci8", "");
     let part = node.look(&node.tools()).await;
     assert_eq!(health(&part), ["unknown"; 9]);
-    assert_eq!(reasons(&part), [("devices-unmatched", "npu-smi info")]);
+    assert_eq!(reasons(&part), [("devices-unmatched", "device numbers")]);
 }
 
 #[tokio::test]
@@ -416,7 +428,7 @@ async fn one_device_that_a_tool_does_not_know_costs_only_its_own_facts() {
 async fn a_tool_that_hangs_costs_one_limit() {
     let mut node = Node::of(Profile::AscendA316);
     let files = node.ascend.files(&node.host);
-    let limit = Duration::from_millis(700);
+    let limit = Duration::from_millis(1500);
     let log = node.root.path().join("log");
     let tools = Tools::new(node.host.clone(), limit, 16)
         .env("FAKE_HANG", "all")
@@ -494,7 +506,7 @@ async fn an_address_of_two_devices_is_published_of_neither() {
         assert_eq!((ips(&part)[0].as_str(), ips(&part)[7].as_str()), ("", ""));
         assert_eq!(ips(&part)[1], "10.20.0.3");
         let Finding { subject, message, .. } = finding(&part, "duplicate-address");
-        assert_eq!(subject, "10.20.0.2");
+        assert_eq!(subject, "address 10.20.0.2");
         assert!(message.contains("davinci0, davinci7"), "{message}");
     }
 }
@@ -517,7 +529,8 @@ async fn a_missing_hccn_conf_matters_only_when_the_driver_has_no_addresses() {
 #[tokio::test]
 async fn a_hccn_conf_that_cannot_be_used_is_told_and_tools_go_on() {
     let huge = "address_0=10.20.0.2\n".repeat(20_000);
-    let cases: [(&str, &dyn Fn(&Node)); 3] = [
+    type Spoil<'a> = &'a dyn Fn(&Node);
+    let cases: [(&str, Spoil<'_>); 3] = [
         ("too-large", &|node| node.write("etc/hccn.conf", &huge)),
         ("not-regular", &|node| {
             node.remove("etc/hccn.conf");
@@ -606,34 +619,80 @@ async fn a_tool_that_fails_later_leaves_places_and_forgets_health() {
 }
 
 #[cfg(feature = "dcmi")]
-#[tokio::test]
-async fn the_library_is_believed_first_and_tools_fill_in() {
-    let mut node = Node::of(Profile::AscendA316);
-    let folder = node.root.path().join("usr/local/Ascend/driver/lib64/driver");
-    fs::create_dir_all(&folder).unwrap();
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/dcmi/tests/libdcmi.c");
-    let compiled = std::process::Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .arg(folder.join("libdcmi.so"))
-        .arg(source)
-        .status();
-    assert!(compiled.unwrap().success());
-    let log = node.root.path().join("log");
-    let tools = node.tools().env("FAKE_LOG", log.to_str().unwrap());
-    let part = node.look(&tools).await;
-    let mut expected = devices_a3();
-    // Only the library knows of this.
-    expected[7].health = Health::Faulty("Alarm".into());
-    assert_eq!((part.devices, part.findings), (expected, vec![]));
-    assert_eq!(part.super_pod, Some(SuperPod { id: 0, server_index: 40, size: Some(384) }));
-    let asked = fs::read_to_string(log).unwrap();
-    let asked_of = |what: &str| asked.lines().filter(|line| line.contains(what)).count();
-    assert_eq!((asked_of("npu-smi"), asked_of("-ip"), asked_of("-link")), (1, 0, 16));
-    // One that cannot be opened is told, and tools do it all.
-    fs::remove_file(folder.join("libdcmi.so")).unwrap();
-    fs::write(folder.join("libdcmi.so"), "noise").unwrap();
-    let mut ascend = Ascend::new();
-    let part = ascend.look(&node.host, &node.tools(), Timestamp::UNIX_EPOCH).await;
-    assert_eq!(reasons(&part), [("library-unusable", "libdcmi.so")]);
-    assert_eq!(part.devices, devices_a3());
+mod with_library {
+    use super::*;
+
+    impl Node {
+        /// An A3 node with a library that is compiled with this switch.
+        fn with_library(switch: &str) -> Self {
+            let node = Self::of(Profile::AscendA316);
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/dcmi/tests/libdcmi.c");
+            let compiled = std::process::Command::new("cc")
+                .args(["-shared", "-fPIC", "-o"])
+                .arg(node.library())
+                .args([source, &format!("-D{switch}")])
+                .status();
+            assert!(compiled.unwrap().success());
+            node
+        }
+
+        /// Where the library is.
+        fn library(&self) -> std::path::PathBuf {
+            let folder = self.root.path().join("usr/local/Ascend/driver/lib64/driver");
+            fs::create_dir_all(&folder).unwrap();
+            folder.join("libdcmi.so")
+        }
+    }
+
+    #[tokio::test]
+    async fn the_library_is_believed_first_and_tools_fill_in() {
+        let mut node = Node::with_library("GOOD");
+        let log = node.root.path().join("log");
+        let part = node.look(&node.tools().env("FAKE_LOG", log.to_str().unwrap())).await;
+        let mut expected = devices_a3();
+        // Only the library knows of this.
+        expected[7].health = Health::Faulty("Alarm".into());
+        assert_eq!((part.devices, part.findings), (expected, vec![]));
+        assert_eq!(part.super_pod, Some(SuperPod { id: 0, server_index: 40, size: Some(384) }));
+        let asked = fs::read_to_string(log).unwrap();
+        let count = |what: &str| asked.lines().filter(|line| line.contains(what)).count();
+        assert_eq!((count("npu-smi"), count("-ip"), count("-link")), (1, 0, 16), "{asked}");
+    }
+
+    #[tokio::test]
+    async fn what_the_library_cannot_say_tools_are_asked_for() {
+        for switch in ["OLD", "REFUSE"] {
+            let mut node = Node::with_library(switch);
+            let part = node.look(&node.tools()).await;
+            let mut expected = devices_a3();
+            expected[7].health = Health::Faulty("Alarm".into());
+            assert_eq!((part.devices, part.findings), (expected, vec![]), "{switch}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_library_that_cannot_be_used_leaves_everything_to_tools() {
+        for switch in ["SILENT", "noise", "HANG"] {
+            let mut node = match switch {
+                "noise" => {
+                    let node = Node::of(Profile::AscendA316);
+                    fs::write(node.library(), "noise").unwrap();
+                    node
+                }
+                switch => Node::with_library(switch),
+            };
+            node.ascend.library.limit = Duration::from_millis(500);
+            let reason = match switch {
+                "SILENT" => "device-not-ready",
+                "noise" => "library-unusable",
+                _ => "library-hangs",
+            };
+            // Also when the first call still hangs.
+            for second in [0, 1] {
+                let part = node.look_at(&node.tools(), second).await;
+                assert_eq!(reasons(&part), [(reason, "libdcmi.so")]);
+                assert_eq!(part.devices, devices_a3());
+            }
+        }
+    }
 }
