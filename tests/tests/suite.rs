@@ -2,6 +2,7 @@
 
 mod suite {
     mod access;
+    mod agent;
     mod behaviour;
     mod faults;
     mod jobset;

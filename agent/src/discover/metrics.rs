@@ -81,11 +81,11 @@ impl Metrics {
             };
             let labels = DeviceLabels { vendor, device: device.id };
             self.devices.get_or_create(&labels).set(i64::from(device.health.usable()));
-            match device.port {
-                PortState::Unknown => drop(self.ports.remove(&labels)),
-                state => {
-                    drop(self.ports.get_or_create(&labels).set(i64::from(state == PortState::Up)))
-                }
+            if device.port == PortState::Unknown {
+                self.ports.remove(&labels);
+            } else {
+                let up = device.port == PortState::Up;
+                self.ports.get_or_create(&labels).set(i64::from(up));
             }
             now.push(labels);
         }

@@ -165,7 +165,7 @@ impl Agents {
     pub async fn coordinator(&self, world: &World, node: &str) -> anyhow::Result<link::Settings> {
         let token = world.agent_token(node, Some(names::AUDIENCE)).await?;
         let file = self.folder.join(format!("{node}.token"));
-        muster_sandbox::sandbox::write_private(&file, &token)?;
+        muster_sandbox::write_private(&file, &token)?;
         Ok(link::Settings::new(&self.address, self.folder.join("ca.crt"), file))
     }
 

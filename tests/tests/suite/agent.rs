@@ -1,0 +1,248 @@
+//! Real agents on simulated nodes, with their own tokens and permissions, over TLS to a hub.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, Patch, PatchParams};
+use muster_agent::names;
+use muster_proto::annotation::{self, PodRanktable};
+use muster_proto::delivery::{Delivery, Place, generation_file};
+use muster_proto::device::{Health, Vendor};
+use muster_sandbox::hardware::Profile;
+use muster_tests::World;
+use muster_tests::world::{HOLD, Seen};
+use serde_json::{Value, json};
+
+use super::workload::{GPU, NPU, pod};
+
+const NPU_310P: &str = "huawei.com/Ascend310P";
+
+/// A pod that holds devices while its init container waits.
+fn waiting(name: &str, resource: &str, count: u32, profile: Profile) -> Value {
+    let template = json!({
+        "metadata": { "labels": { names::RANK_GROUP: "g" } },
+        "spec": {
+            "restartPolicy": "Never",
+            "nodeSelector": { "node.kubernetes.io/instance-type": profile.name() },
+            "initContainers": [{ "name": "wait", "image": HOLD }],
+            "containers": [{ "name": "work", "image": "i",
+                "resources": { "limits": { resource: count.to_string() } } }],
+            "volumes": [{ "name": "ranktable", "emptyDir": {} }],
+        },
+    });
+    pod(name, template)
+}
+
+fn table_of(pod: &Pod) -> Option<Result<PodRanktable, annotation::AnnotationError>> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    Some(PodRanktable::parse(annotations.get(annotation::KEY)?))
+}
+
+async fn annotated(world: &World, name: &str) -> Result<(Pod, PodRanktable)> {
+    let pods = world.api::<Pod>();
+    world
+        .until(&format!("the annotation of pod {name}"), async || {
+            let pod = pods.get(name).await?;
+            Ok(match table_of(&pod) {
+                Some(table) => Seen::Yes((pod, table?)),
+                None => Seen::NotYet(format!("{:?}", pod.status.and_then(|status| status.phase))),
+            })
+        })
+        .await
+}
+
+fn node_of(pod: &Pod) -> Result<String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")
+}
+
+fn root_of(world: &World, node: &str) -> Result<PathBuf> {
+    let kubelets = world.kubelets().context("no nodes")?;
+    Ok(kubelets.node(node).context("no such node")?.spec().root.clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_every_hardware_say_what_they_hold_before_they_run() -> Result<()> {
+    let kinds = [
+        (Profile::Ascend910b8, NPU, 8),
+        (Profile::Ascend910a8, NPU, 4),
+        (Profile::AscendA316, NPU, 16),
+        (Profile::Ascend310p, NPU_310P, 2),
+        (Profile::NvidiaH1008, GPU, 4),
+    ];
+    let plan = kinds.iter().fold(World::new().agents(), |plan, kind| plan.nodes_of(kind.0, 1));
+    plan.run(async |world| {
+        for (profile, resource, count) in kinds {
+            let name = format!("p-{profile}");
+            world.create_object(waiting(&name, resource, count, profile)).await?;
+            let (pod, table) = annotated(world, &name).await?;
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            assert_eq!(phase, Some("Pending"), "{name} is told before it runs");
+            assert_eq!(table.pod_name, name);
+            let held = world.devices(&pod).await?;
+            let held: usize = held.values().map(Vec::len).sum();
+            assert_eq!((table.devices.len(), held), (count as usize, count as usize), "{name}");
+            let node = node_of(&pod)?;
+            let inventory = world.agent(&node)?.status().snapshot().inventory;
+            for device in &table.devices {
+                let id = device.device_id.parse()?;
+                let vendor = inventory.devices.first().context("no devices")?.vendor;
+                let known = inventory.device(vendor, id).context("a device that is not there")?;
+                let ip = known.ip.map(|ip| ip.to_string()).unwrap_or_default();
+                assert_eq!(device.device_ip, ip, "{name} device {id}");
+                assert_eq!(device.uuid, known.uuid, "{name} device {id}");
+                let sdid = known.super_device_id.map(|id| id.to_string());
+                assert_eq!(device.super_device_id, sdid, "{name} device {id}");
+            }
+            let addresses = table.devices.iter().filter(|device| !device.device_ip.is_empty());
+            let expected = if profile == Profile::Ascend310p { 0 } else { count as usize };
+            assert_eq!(addresses.count(), expected, "{name}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents_restart() -> Result<()> {
+    World::new()
+        .nodes(1)
+        .agents()
+        .run(async |world| {
+            world.create_object(waiting("w", NPU, 8, Profile::Ascend910b8)).await?;
+            let (pod, _) = annotated(world, "w").await?;
+            let (node, uid) = (node_of(&pod)?, pod.metadata.uid.context("no uid")?);
+            let hub = world.hub()?.clone();
+            world
+                .until("the pod at the hub", async || {
+                    let pods = hub.pods();
+                    let known = pods.get(&node).is_some_and(|pods| pods.iter().any(|one| one.pod.uid == uid));
+                    Ok(if known { Seen::Yes(()) } else { Seen::NotYet(format!("{pods:?}")) })
+                })
+                .await?;
+            let place = Place { pod_uid: uid.clone(), volume: "ranktable".into(), file: "ranktable.json".into() };
+            let folder = root_of(world, &node)?
+                .join(format!("var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/ranktable"));
+            for generation in [1, 2] {
+                let table = format!("{{\"status\":\"completed\",\"generation\":{generation}}}");
+                let blob = hub.pack(table.as_bytes())?;
+                let order = Delivery {
+                    place: place.clone(),
+                    generation,
+                    digest: blob.digest(),
+                    mode: 0o644,
+                    group: None,
+                };
+                hub.deliver(&node, order, blob)?;
+                world
+                    .until("the table in the volume", async || {
+                        let there = fs::read_to_string(folder.join("ranktable.json")).unwrap_or_default();
+                        let number = fs::read_to_string(folder.join(generation_file("ranktable.json")));
+                        let number = number.unwrap_or_default().trim().to_owned();
+                        Ok(match there == table && number == generation.to_string() {
+                            true => Seen::Yes(()),
+                            false => Seen::NotYet(format!("{there:?} {number:?}")),
+                        })
+                    })
+                    .await?;
+                world
+                    .until("the hub's knowledge of it", async || {
+                        let tables = hub.tables(&node);
+                        let there = tables.as_ref().is_some_and(|tables| {
+                            tables.delivered.iter().any(|one| one.place == place && one.generation == generation)
+                        });
+                        Ok(if there { Seen::Yes(()) } else { Seen::NotYet(format!("{tables:?}")) })
+                    })
+                    .await?;
+            }
+            world.restart_agent(&node).await?;
+            let tables = world.agent(&node)?.status().snapshot().tables;
+            assert_eq!(tables.iter().map(|table| table.generation).collect::<Vec<_>>(), [Some(2)]);
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_that_vanishes_is_faulty_at_the_hub_and_its_return_is_known_too() -> Result<()> {
+    World::new()
+        .nodes(1)
+        .agents()
+        .run(async |world| {
+            let node = world.agents()?.iter().next().context("no agent")?.0.clone();
+            let file = root_of(world, &node)?.join("dev/davinci3");
+            let hub = world.hub()?;
+            let health = async |wanted: fn(&Health) -> bool| {
+                world
+                    .until("the health of NPU 3 at the hub", async || {
+                        let inventory = hub.inventory(&node).filter(|inventory| inventory.settled);
+                        let device = inventory.as_ref().and_then(|all| all.device(Vendor::Ascend, 3));
+                        Ok(match device {
+                            Some(device) if wanted(&device.health) => Seen::Yes(()),
+                            other => Seen::NotYet(format!("{:?}", other.map(|device| &device.health))),
+                        })
+                    })
+                    .await
+            };
+            health(Health::usable).await?;
+            fs::remove_file(&file)?;
+            health(|health| !health.usable()).await?;
+            fs::write(&file, "")?;
+            health(Health::usable).await
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_can_change_one_annotation_of_its_own_pods_and_nothing_else() -> Result<()> {
+    World::new()
+        .nodes(2)
+        .strict(true)
+        .agents()
+        .run(async |world| {
+            for name in ["a", "b"] {
+                world.create_object(waiting(name, NPU, 8, Profile::Ascend910b8)).await?;
+            }
+            let mut nodes = BTreeMap::new();
+            for name in ["a", "b"] {
+                nodes.insert(name, node_of(&annotated(world, name).await?.0)?);
+            }
+            assert_ne!(nodes["a"], nodes["b"]);
+            let agent = world.client_as(&world.agent_token(&nodes["a"], None).await?)?;
+            let pods: Api<Pod> = Api::namespaced(agent.clone(), world.namespace());
+            let patch = async |pod: &str, patch: Value| {
+                let params = PatchParams::default();
+                match pods.patch(pod, &params, &Patch::Merge(patch)).await {
+                    Ok(_) => Ok(String::new()),
+                    Err(kube::Error::Api(refused)) => Ok(refused.message.clone()),
+                    Err(error) => Err(anyhow::Error::from(error)),
+                }
+            };
+            let own = json!({ "metadata": { "annotations": { annotation::KEY: "{}" } } });
+            world
+                .until("the policy to be in force", async || {
+                    let said = patch("b", own.clone()).await?;
+                    Ok(match said.contains("may not change a pod of node") {
+                        true => Seen::Yes(()),
+                        false => Seen::NotYet(said),
+                    })
+                })
+                .await?;
+            assert_eq!(patch("a", own).await?, "", "its own pod's annotation");
+            for (change, word) in [
+                (json!({ "metadata": { "annotations": { "other": "x" } } }), "no annotation but"),
+                (json!({ "metadata": { "labels": { names::RANK_GROUP: "other" } } }), "nothing of a pod but"),
+                (json!({ "metadata": { "finalizers": ["x.example/y"] } }), "nothing of a pod but"),
+                (json!({ "spec": { "containers": [{ "name": "work", "image": "evil" }] } }), "nothing of a pod but"),
+            ] {
+                let said = patch("a", change.clone()).await?;
+                assert!(said.contains(word), "{change}: {said:?}");
+            }
+            let refused = pods.delete("a", &kube::api::DeleteParams::default()).await.is_err();
+            assert!(refused, "agents delete nothing");
+            Ok(())
+        })
+        .await
+}
