@@ -1,0 +1,133 @@
+//! What was delivered, remembered over restarts: `delivered.json` in the agent's own directory.
+//!
+//! It lets the agent tell a coordinator what is already there, and refuse what is older. A file that cannot be read is
+//! a problem and nothing more: the coordinator sends again.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use muster_proto::delivery::Place;
+use serde::{Deserialize, Serialize};
+
+use super::{Record, Records, check_place};
+use crate::problem::Finding;
+
+/// No file is read beyond this.
+const LARGEST: usize = 4 * 1024 * 1024;
+
+/// More tables than any node has pods.
+const MOST: usize = 4096;
+
+/// The form of the file.
+const VERSION: u32 = 1;
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct RecordsFile {
+    directory: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    epoch: u64,
+    tables: Vec<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    #[serde(flatten)]
+    place: Place,
+    record: Record,
+}
+
+/// What a file says. Names are checked again: whatever is in it, they lead nowhere else.
+pub fn parse(text: &[u8]) -> Result<Records, String> {
+    let Written { version, epoch, tables } =
+        serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    if version != VERSION {
+        return Err(format!("version {version} is not {VERSION}"));
+    }
+    let mut records = Records::default();
+    records.saw(epoch);
+    for Entry { place, record } in tables.into_iter().take(MOST) {
+        check_place(&place).map_err(|refusal| refusal.to_string())?;
+        records.set(place, record);
+    }
+    Ok(records)
+}
+
+// === impl RecordsFile ===
+
+impl RecordsFile {
+    /// In this directory, which is made when something is kept.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("delivered.json")
+    }
+
+    /// Reads it. None is no problem, a bad one is; both begin empty.
+    pub fn load(&self) -> (Records, Option<Finding>) {
+        let path = self.path();
+        let problem = |reason, message: String| {
+            let message = format!("{message}; beginning empty, tables are sent again");
+            (Records::default(), Some(Finding::new(reason, path.display().to_string(), message)))
+        };
+        match read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Records::default(), None),
+            Err(error) => problem("records-unreadable", error.to_string()),
+            Ok(text) if text.len() > LARGEST => {
+                problem("records-too-large", format!("more than {LARGEST} bytes"))
+            }
+            Ok(text) => match parse(&text) {
+                Ok(records) => (records, None),
+                Err(message) => problem("records-corrupt", message),
+            },
+        }
+    }
+
+    /// Replaces it, for good: both the file and its name are on the disk.
+    pub fn save(&self, records: &Records) -> Result<(), Finding> {
+        self.replace(records).map_err(|error| {
+            let subject = self.path().display().to_string();
+            let message = format!("{error}; after a restart, tables are sent again");
+            Finding::new("records-unwritable", subject, message)
+        })
+    }
+
+    fn replace(&self, records: &Records) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let entry =
+            |(place, record): (&Place, &Record)| Entry { place: place.clone(), record: *record };
+        let tables = records.iter().take(MOST).map(entry).collect();
+        let written = Written { version: VERSION, epoch: records.epoch(), tables };
+        let temporary = self.directory.join("delivered.json.new");
+        // The directory is root's alone, so a fixed name is safe; a link there is still not followed.
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(&serde_json::to_vec(&written)?)?;
+        file.sync_all()?;
+        fs::rename(&temporary, self.path())?;
+        File::open(&self.directory)?.sync_all()
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe would block when it is opened.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(LARGEST as u64 + 1).read_to_end(&mut text)?;
+    Ok(text)
+}

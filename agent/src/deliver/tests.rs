@@ -1,0 +1,696 @@
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use muster_proto::delivery::LARGEST_TABLE;
+use nix::sys::stat::Mode;
+use proptest::prelude::*;
+
+use super::records::{RecordsFile, parse};
+use super::target::{Volumes, Walk};
+use super::unpack::{LARGEST_WINDOW, UnpackError, unpack};
+use super::writer::{WriteError, Writer};
+use super::*;
+use crate::host::Host;
+
+const UID: &str = "0a1b2c3d-0000-4000-8000-00000000000f";
+const TABLE: &str = "ranktable.json";
+
+fn place() -> Place {
+    Place { pod_uid: UID.into(), volume: "ranktable".into(), file: TABLE.into() }
+}
+
+fn order(generation: u64, content: &[u8]) -> Delivery {
+    let digest = Digest::of(content);
+    Delivery { place: place(), generation, digest, mode: 0o644, group: None }
+}
+
+fn pod() -> PodFacts {
+    PodFacts { uid: UID.into(), rank_group: Some("a".into()), deleting: false }
+}
+
+fn record(generation: u64, content: &[u8]) -> Record {
+    let print = Print { device: 1, inode: 2, bytes: 3, written: 4 };
+    Record { generation, digest: Digest::of(content), since: 5, print, lost: false }
+}
+
+fn pack(content: &[u8]) -> Vec<u8> {
+    zstd::bulk::compress(content, 3).unwrap()
+}
+
+/// A node with one pod, and things outside its volume that must stay as they are.
+struct Node {
+    folder: tempfile::TempDir,
+    volume: PathBuf,
+    before: Vec<String>,
+}
+
+impl Node {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let kubelet = folder.path().join("data/kubelet");
+        let volume = kubelet.join(format!("pods/{UID}/volumes/kubernetes.io~empty-dir/ranktable"));
+        fs::create_dir_all(&volume).unwrap();
+        fs::create_dir_all(folder.path().join("var/lib")).unwrap();
+        // As root does on nodes with a separate disk.
+        symlink("/data/kubelet", folder.path().join("var/lib/kubelet")).unwrap();
+        fs::create_dir_all(folder.path().join("outside")).unwrap();
+        fs::write(folder.path().join("outside/shadow"), "secret").unwrap();
+        fs::write(volume.parent().unwrap().join("neighbour"), "own").unwrap();
+        let mut node = Self { folder, volume, before: Vec::new() };
+        node.before = node.others();
+        node
+    }
+
+    fn writer(&self) -> Writer {
+        self.writer_walking(Walk::Openat2)
+    }
+
+    fn writer_walking(&self, walk: Walk) -> Writer {
+        let host = Host::at(self.folder.path());
+        Writer::new(Volumes::new(host, "/var/lib/kubelet").walking(walk), false)
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.folder.path().join("outside")
+    }
+
+    /// Everything but the volume: path, kind, mode, owner, links, content.
+    fn others(&self) -> Vec<String> {
+        let mut seen = Vec::new();
+        let mut left = vec![self.folder.path().to_owned()];
+        while let Some(path) = left.pop() {
+            if path == self.volume {
+                continue;
+            }
+            let found = fs::symlink_metadata(&path).unwrap();
+            let content = match found.is_file() {
+                true => fs::read(&path).unwrap(),
+                false => Vec::new(),
+            };
+            let (mode, links) = (found.mode(), if found.is_file() { found.nlink() } else { 0 });
+            seen.push(format!("{path:?} {mode:o} {} {links} {content:?}", found.gid()));
+            if found.is_dir() {
+                left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            }
+        }
+        seen.sort();
+        seen
+    }
+
+    fn assert_nothing_outside_changed(&self) {
+        assert_eq!(self.others(), self.before);
+    }
+
+    fn names(&self) -> Vec<String> {
+        names_in(&self.volume)
+    }
+
+    fn table(&self) -> PathBuf {
+        self.volume.join(TABLE)
+    }
+
+    fn refused(&self, order: &Delivery, packed: &[u8]) -> &'static str {
+        self.writer().write(order, packed, &|| ()).unwrap_err().reason()
+    }
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+const BOTH: [&str; 2] = [TABLE, "ranktable.json.generation"];
+
+// --- what is decided
+
+#[test]
+fn orders_are_followed_or_refused_for_one_reason() {
+    let mut records = Records::default();
+    records.saw(7);
+    records.set(place(), record(4, b"four"));
+    let good = || order(5, b"five");
+    let with = |change: &dyn Fn(&mut Delivery)| {
+        let mut order = good();
+        change(&mut order);
+        order
+    };
+    let table: Vec<(Delivery, u64, Option<PodFacts>, &str)> = vec![
+        (good(), 7, Some(pod()), "write"),
+        (good(), 8, Some(pod()), "write"),
+        (order(4, b"four"), 7, Some(pod()), "already-there"),
+        (good(), 6, Some(pod()), "older-epoch"),
+        (order(3, b"three"), 7, Some(pod()), "older-generation"),
+        (order(4, b"other"), 7, Some(pod()), "generation-reused"),
+        (good(), 7, None, "unknown-pod"),
+        (good(), 7, Some(PodFacts { uid: "other".into(), ..pod() }), "unknown-pod"),
+        (good(), 7, Some(PodFacts { rank_group: None, ..pod() }), "not-a-member"),
+        (good(), 7, Some(PodFacts { deleting: true, ..pod() }), "pod-deleting"),
+        (with(&|o| o.place.pod_uid = "..".into()), 7, Some(pod()), "bad-uid"),
+        (with(&|o| o.place.pod_uid = UID.replace('-', "/")), 7, Some(pod()), "bad-uid"),
+        (with(&|o| o.place.volume = "../x".into()), 7, Some(pod()), "bad-volume"),
+        (with(&|o| o.place.volume = "x".repeat(64)), 7, Some(pod()), "bad-volume"),
+        (with(&|o| o.place.volume = String::new()), 7, Some(pod()), "bad-volume"),
+        (with(&|o| o.place.file = "..".into()), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.place.file = ".hidden".into()), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.place.file = "a/b".into()), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.place.file = "a\0b".into()), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.place.file = "x.generation".into()), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.place.file = "x".repeat(129)), 7, Some(pod()), "bad-file"),
+        (with(&|o| o.mode = 0o4755), 7, Some(pod()), "bad-mode"),
+        (with(&|o| o.mode = 0o1644), 7, Some(pod()), "bad-mode"),
+        (with(&|o| o.mode = 0o666), 7, Some(pod()), "bad-mode"),
+    ];
+    for (order, epoch, pod, wanted) in table {
+        let told = match decide(&records, epoch, &order, pod.as_ref()) {
+            Decision::Write => "write",
+            Decision::AlreadyThere => "already-there",
+            Decision::Refuse(refusal) => refusal.reason(),
+        };
+        assert_eq!(told, wanted, "{order:?} of epoch {epoch}");
+    }
+    assert_eq!(check_packed(17 << 20).unwrap_err().reason(), "too-large");
+    let hash = Place { pod_uid: "0123456789abcdef0123456789ABCDEF".into(), ..place() };
+    assert_eq!(check_place(&hash), Ok(()));
+}
+
+proptest! {
+    #[test]
+    fn nothing_older_ever_replaces_something_newer(
+        orders in proptest::collection::vec((0u64..6, 0u64..6, 0u8..3), 1..60),
+    ) {
+        let mut records = Records::default();
+        let mut newest: Option<(u64, u8)> = None;
+        let mut highest = 0;
+        for (epoch, generation, content) in orders {
+            let order = order(generation, &[content]);
+            let decision = decide(&records, epoch, &order, Some(&pod()));
+            match decision {
+                Decision::Write => {
+                    prop_assert!(epoch >= highest);
+                    prop_assert!(newest.is_none_or(|(known, _)| generation > known));
+                    newest = Some((generation, content));
+                    records.set(place(), record(generation, &[content]));
+                }
+                Decision::AlreadyThere => prop_assert_eq!(newest, Some((generation, content))),
+                Decision::Refuse(_) => {}
+            }
+            records.saw(epoch);
+            highest = highest.max(epoch);
+        }
+    }
+
+    #[test]
+    fn an_accepted_name_is_one_safe_component(
+        pod_uid in "[0-9a-f./-]{0,40}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        volume in "\\PC{0,70}|[a-z0-9./-]{1,8}",
+        file in "\\PC{0,140}|[A-Za-z./_~\0-]{1,8}",
+    ) {
+        let place = Place { pod_uid, volume, file };
+        for good in [
+            Place { ..place.clone() },
+            Place { pod_uid: UID.into(), ..place.clone() },
+            Place { pod_uid: UID.into(), volume: "v".into(), ..place.clone() },
+        ] {
+            if check_place(&good).is_err() {
+                continue;
+            }
+            for name in [&good.pod_uid, &good.volume, &good.file] {
+                let parts: Vec<_> = Path::new(name).components().collect();
+                prop_assert!(matches!(parts[..], [std::path::Component::Normal(part)] if part == name.as_str()));
+                prop_assert!(name.len() <= 128 && !name.contains('\0') && !name.starts_with('.'));
+            }
+        }
+    }
+
+    #[test]
+    fn records_of_any_bytes_are_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _read = parse(&text);
+    }
+
+    #[test]
+    fn blobs_of_any_bytes_are_unpacked_or_refused(
+        noise in proptest::collection::vec(any::<u8>(), 0..200),
+        at in 0usize..400,
+        with in any::<u8>(),
+    ) {
+        let content = b"{\"status\":\"completed\"}".repeat(50);
+        let digest = Digest::of(&content);
+        let mut packed = pack(&content);
+        let at = at % packed.len();
+        packed[at] = with;
+        for blob in [&noise, &packed] {
+            let mut unpacked = Vec::new();
+            if let Ok(bytes) = unpack(blob, digest, &mut unpacked) {
+                prop_assert_eq!(bytes, content.len() as u64);
+                prop_assert_eq!(&unpacked, &content);
+            }
+            prop_assert!(unpacked.len() as u64 <= LARGEST_TABLE);
+        }
+    }
+}
+
+// --- what is written
+
+#[test]
+fn a_table_and_its_generation_appear_with_mode_and_group() {
+    let node = Node::new();
+    fs::set_permissions(&node.volume, fs::Permissions::from_mode(0o2777)).unwrap();
+    let content = b"{\"status\":\"completed\"}";
+    let root = nix::unistd::geteuid().is_root();
+    if root {
+        nix::unistd::chown(&node.volume, None, Some(2000.into())).unwrap();
+    } else {
+        eprintln!("not root: other groups are left out");
+    }
+    let group = fs::metadata(&node.volume).unwrap().gid();
+    for (order, mode, gid) in [
+        (order(1, content), 0o644, group),
+        (
+            Delivery { mode: 0o440, group: root.then_some(3000), ..order(2, content) },
+            0o440,
+            if root { 3000 } else { group },
+        ),
+    ] {
+        node.writer().write(&order, &pack(content), &|| ()).unwrap();
+        assert_eq!(node.names(), BOTH);
+        assert_eq!(fs::read(node.table()).unwrap(), content);
+        let beside = node.volume.join(BOTH[1]);
+        assert_eq!(fs::read_to_string(&beside).unwrap(), format!("{}\n", order.generation));
+        for path in [node.table(), beside] {
+            let found = fs::symlink_metadata(path).unwrap();
+            assert_eq!((found.mode() & 0o7777, found.gid(), found.nlink()), (mode, gid, 1));
+        }
+    }
+    node.assert_nothing_outside_changed();
+}
+
+#[test]
+fn a_symbolic_link_anywhere_on_the_way_is_refused() {
+    for walk in [Walk::Openat2, Walk::Steps] {
+        for up in 0..4 {
+            let mut node = Node::new();
+            let step = node.volume.ancestors().nth(up).unwrap().to_owned();
+            let moved = node.outside().join("moved");
+            fs::rename(&step, &moved).unwrap();
+            symlink(&moved, &step).unwrap();
+            // The volume is now behind a link: all of it is outside.
+            node.volume = PathBuf::new();
+            node.before = node.others();
+            let written = node.writer_walking(walk).write(&order(1, b"x"), &pack(b"x"), &|| ());
+            let error = written.unwrap_err();
+            assert_eq!(error.reason(), "symlink-in-path", "{step:?} {error}");
+            let name = step.file_name().unwrap().to_str().unwrap();
+            assert!(error.to_string().contains(name), "{error} names {name}");
+            node.assert_nothing_outside_changed();
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_is_missing_is_not_made() {
+    for walk in [Walk::Openat2, Walk::Steps] {
+        for up in 0..5 {
+            let mut node = Node::new();
+            let step = node.volume.ancestors().nth(up).unwrap().to_owned();
+            fs::remove_dir_all(&step).unwrap();
+            node.before = node.others();
+            let written = node.writer_walking(walk).write(&order(1, b"x"), &pack(b"x"), &|| ());
+            let error = written.unwrap_err();
+            assert_eq!((error.reason(), error.is_early()), ("volume-missing", true), "{step:?}");
+            node.assert_nothing_outside_changed();
+        }
+    }
+    let node = Node::new();
+    fs::remove_dir(&node.volume).unwrap();
+    fs::write(&node.volume, "a file").unwrap();
+    assert_eq!(node.refused(&order(1, b"x"), &pack(b"x")), "not-a-directory");
+}
+
+#[test]
+fn what_is_in_place_of_the_file_is_replaced_and_never_opened() {
+    type Plant = fn(&Node, &Path);
+    let plants: [(&str, Plant); 5] = [
+        ("link", |node, at| symlink(node.outside().join("shadow"), at).unwrap()),
+        ("dangling link", |node, at| symlink(node.outside().join("made"), at).unwrap()),
+        ("hard link", |node, at| fs::hard_link(node.outside().join("shadow"), at).unwrap()),
+        ("pipe", |_, at| nix::unistd::mkfifo(at, Mode::S_IRWXU).unwrap()),
+        ("huge file", |_, at| fs::File::create(at).unwrap().set_len(1 << 40).unwrap()),
+    ];
+    for (what, plant) in plants {
+        for name in BOTH {
+            let node = Node::new();
+            plant(&node, &node.volume.join(name));
+            node.writer().write(&order(1, b"new"), &pack(b"new"), &|| ()).unwrap();
+            assert_eq!(fs::read(node.table()).unwrap(), b"new", "{what} at {name}");
+            for name in BOTH {
+                let kind = fs::symlink_metadata(node.volume.join(name)).unwrap().file_type();
+                assert!(kind.is_file() && !kind.is_fifo(), "{what} at {name}");
+            }
+            node.assert_nothing_outside_changed();
+        }
+    }
+}
+
+#[test]
+fn a_directory_in_place_of_the_file_is_refused() {
+    for name in BOTH {
+        for full in [false, true] {
+            let node = Node::new();
+            let planted = node.volume.join(name);
+            fs::create_dir(&planted).unwrap();
+            if full {
+                fs::write(planted.join("x"), "").unwrap();
+            }
+            assert_eq!(node.refused(&order(1, b"x"), &pack(b"x")), "not-a-file");
+            assert_eq!(node.names(), [name]);
+            node.assert_nothing_outside_changed();
+        }
+        // Also when it comes at the last moment: nothing new stays.
+        let node = Node::new();
+        let late = || fs::create_dir(node.volume.join(name)).unwrap();
+        let error = node.writer().write(&order(1, b"x"), &pack(b"x"), &late).unwrap_err();
+        assert_eq!((error.reason(), node.names()), ("not-a-file", vec![name.to_owned()]));
+    }
+}
+
+#[test]
+fn a_directory_that_is_swapped_during_the_write_gets_nothing() {
+    type Swap = fn(&Node, &Path);
+    let swaps: [(&str, Swap); 3] = [
+        ("directory", |node, _| fs::create_dir(&node.volume).unwrap()),
+        ("link", |node, _| symlink(node.outside(), &node.volume).unwrap()),
+        ("nothing", |_, _| ()),
+    ];
+    for (what, swap) in swaps {
+        for walk in [Walk::Openat2, Walk::Steps] {
+            let node = Node::new();
+            let away = node.volume.parent().unwrap().join("away");
+            let meanwhile = || {
+                fs::rename(&node.volume, &away).unwrap();
+                swap(&node, &away);
+            };
+            let writer = node.writer_walking(walk);
+            let error = writer.write(&order(1, b"x"), &pack(b"x"), &meanwhile).unwrap_err();
+            assert_eq!(error.reason(), "directory-swapped", "{what}");
+            assert_eq!(names_in(&away), Vec::<String>::new(), "{what}");
+            assert_eq!(names_in(&node.outside()), ["shadow"], "{what}");
+            if what == "directory" {
+                assert_eq!(node.names(), Vec::<String>::new());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_temporary_file_that_is_swapped_is_noticed() {
+    let node = Node::new();
+    let meanwhile = || {
+        for name in node.names() {
+            let path = node.volume.join(name);
+            fs::remove_file(&path).unwrap();
+            symlink(node.outside().join("shadow"), &path).unwrap();
+        }
+    };
+    let written = node.writer().write(&order(1, b"x"), &pack(b"x"), &meanwhile);
+    assert_eq!(written.unwrap_err().reason(), "file-swapped");
+    node.assert_nothing_outside_changed();
+}
+
+#[test]
+fn a_blob_that_is_not_what_was_ordered_leaves_the_old_table() {
+    let node = Node::new();
+    node.writer().write(&order(1, b"old"), &pack(b"old"), &|| ()).unwrap();
+    let good = pack(b"new");
+    let mut twice = good.clone();
+    twice.extend(&good);
+    let order = order(2, b"new");
+    for (packed, reason) in [
+        (pack(b"other"), "digest-mismatch"),
+        (pack(b""), "digest-mismatch"),
+        (b"plain".to_vec(), "bad-blob"),
+        (Vec::new(), "bad-blob"),
+        (good[..good.len() - 1].to_vec(), "bad-blob"),
+        (twice, "bad-blob"),
+        (bomb(27), "too-large"),
+        (bomb(40), "window-too-large"),
+    ] {
+        assert_eq!(node.refused(&order, &packed), reason);
+        assert_eq!(node.names(), BOTH);
+        assert_eq!(fs::read(node.table()).unwrap(), b"old");
+        assert_eq!(fs::read_to_string(node.volume.join(BOTH[1])).unwrap(), "1\n");
+    }
+    // One that says how large it gets is refused before any of it is unpacked.
+    let declared = [&[0x28, 0xb5, 0x2f, 0xfd, 0x80, 0x38][..], &(u32::MAX).to_le_bytes()].concat();
+    assert_eq!(node.refused(&order, &declared), "too-large");
+    node.assert_nothing_outside_changed();
+}
+
+/// A frame of 2 KiB that unpacks to more than any table, with a window of 2^log bytes.
+fn bomb(log: u8) -> Vec<u8> {
+    let window = (log.min(27 + 13) - 10) << 3;
+    let mut frame =
+        vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, if log == 27 { (20 - 10) << 3 } else { window }];
+    let block = 128 * 1024;
+    for at in 0..=LARGEST_TABLE / block {
+        let last = u64::from(at == LARGEST_TABLE / block);
+        let header = (block << 3) | (1 << 1) | last;
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(b'x');
+    }
+    frame
+}
+
+#[test]
+fn the_window_of_a_frame_is_bounded() {
+    assert!(bomb(27).len() < 4096);
+    let error = unpack(&bomb(27), Digest::of(b""), &mut std::io::sink()).unwrap_err();
+    assert!(matches!(error, UnpackError::TooLarge), "{error}");
+    let error = unpack(&bomb(24), Digest::of(b""), &mut std::io::sink()).unwrap_err();
+    assert!(matches!(error, UnpackError::WindowTooLarge(size) if size > LARGEST_WINDOW), "{error}");
+}
+
+#[test]
+fn what_a_crash_left_is_removed_by_the_next_delivery() {
+    let node = Node::new();
+    let left = [".ranktable.json.0123456789abcdef", ".ranktable.json.generation.0123456789abcdef"];
+    let kept = [
+        ".other.json.0123456789abcdef",
+        ".ranktable.json.0123456789abcdeg",
+        ".ranktable.json.short",
+        "ranktable.json.bak",
+    ];
+    for name in left.iter().chain(&kept) {
+        fs::write(node.volume.join(name), "part").unwrap();
+    }
+    node.writer().write(&order(1, b"x"), &pack(b"x"), &|| ()).unwrap();
+    let mut wanted: Vec<&str> = kept.iter().chain(&BOTH).copied().collect();
+    wanted.sort();
+    assert_eq!(node.names(), wanted);
+}
+
+#[test]
+fn a_table_is_removed_only_if_it_is_the_one_that_was_written() {
+    let node = Node::new();
+    let writer = node.writer();
+    let print = writer.write(&order(1, b"x"), &pack(b"x"), &|| ()).unwrap();
+    assert!(writer.is_there(&place(), &print).unwrap());
+    fs::write(node.volume.join("mine"), "the pod's own").unwrap();
+    fs::rename(node.volume.join("mine"), node.table()).unwrap();
+    assert!(!writer.is_there(&place(), &print).unwrap());
+    assert!(!writer.remove(&place(), &print).unwrap());
+    assert_eq!(fs::read(node.table()).unwrap(), b"the pod's own");
+    let print = writer.write(&order(2, b"y"), &pack(b"y"), &|| ()).unwrap();
+    assert!(writer.remove(&place(), &print).unwrap());
+    assert_eq!(node.names(), Vec::<String>::new());
+    node.assert_nothing_outside_changed();
+}
+
+#[test]
+fn a_reader_never_sees_a_torn_or_mixed_table() {
+    let node = Node::new();
+    let contents = [b"a".repeat(300_000), b"b".repeat(100_000)];
+    let packed = contents.each_ref().map(|content| pack(content));
+    let writer = node.writer();
+    writer.write(&order(0, &contents[0]), &packed[0], &|| ()).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = [0; 2];
+            while !done.load(Ordering::Relaxed) {
+                let read = fs::read(node.table()).unwrap();
+                let which = contents.iter().position(|content| *content == read);
+                seen[which.expect("a whole table")] += 1;
+            }
+            seen
+        });
+        for generation in 1..150 {
+            let which = generation % 2;
+            let order = order(generation as u64, &contents[which]);
+            writer.write(&order, &packed[which], &|| ()).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        let seen = reader.join().unwrap();
+        assert!(seen.iter().sum::<i32>() > 0, "{seen:?}");
+    });
+}
+
+/// Runs in a thread with mounts of its own, if this machine lets it.
+fn with_mounts(test: impl FnOnce() + Send) {
+    use nix::mount::{MsFlags, mount};
+    use nix::sched::{CloneFlags, unshare};
+    let able = || -> nix::Result<()> {
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| match able() {
+            Ok(()) => test(),
+            Err(error) => eprintln!("left out, this machine does not let us mount: {error}"),
+        });
+    });
+}
+
+fn mount_tmpfs(at: &Path, options: &str, remount_read_only: bool) {
+    use nix::mount::{MsFlags, mount};
+    mount(Some("tmpfs"), at, Some("tmpfs"), MsFlags::empty(), Some(options)).unwrap();
+    if remount_read_only {
+        let flags = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(None::<&str>, at, None::<&str>, flags, Some(options)).unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_table_and_no_rest() {
+    with_mounts(|| {
+        let node = Node::new();
+        mount_tmpfs(&node.volume, "size=256k,mode=0777", false);
+        node.writer().write(&order(1, b"old"), &pack(b"old"), &|| ()).unwrap();
+        let large = b"x".repeat(1 << 20);
+        assert_eq!(node.refused(&order(2, &large), &pack(&large)), "disk-full");
+        assert_eq!(node.names(), BOTH);
+        assert_eq!(fs::read(node.table()).unwrap(), b"old");
+        // Not even a file can be made.
+        let mut filler = fs::File::create(node.volume.join("filler")).unwrap();
+        while std::io::Write::write(&mut filler, &[0; 4096]).is_ok_and(|n| n > 0) {}
+        assert_eq!(node.refused(&order(2, b"new"), &pack(b"new")), "disk-full");
+        assert_eq!(fs::read(node.table()).unwrap(), b"old");
+        node.assert_nothing_outside_changed();
+    });
+}
+
+#[test]
+fn a_read_only_disk_is_told() {
+    with_mounts(|| {
+        let node = Node::new();
+        mount_tmpfs(&node.volume, "size=256k,mode=0777", true);
+        let written = node.writer().write(&order(1, b"x"), &pack(b"x"), &|| ());
+        let error = written.unwrap_err();
+        assert_eq!(error.reason(), "read-only");
+        assert!(error.to_string().contains("mount the kubelet's directory writable"), "{error}");
+        assert_eq!(node.names(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn each_answer_of_the_system_has_its_own_reason() {
+    use nix::errno::Errno;
+    for (error, reason) in [
+        (Errno::ENOSPC, "disk-full"),
+        (Errno::EROFS, "read-only"),
+        (Errno::EDQUOT, "quota"),
+        (Errno::EACCES, "denied"),
+        (Errno::EPERM, "denied"),
+        (Errno::EIO, "io"),
+        (Errno::EMFILE, "io"),
+    ] {
+        let error = WriteError::from_errno("writing", error);
+        assert_eq!((error.reason(), error.is_early()), (reason, false), "{error}");
+    }
+}
+
+/// Prints what a delivery costs beside a plain write, with and without waiting for the disk; asserts only the content.
+#[test]
+fn a_small_table_with_and_without_sync() {
+    let node = Node::new();
+    let host = Host::at(node.folder.path());
+    let content = b"{\"rank_id\":\"0\"},".repeat(480);
+    let (packed, plain) = (pack(&content), node.folder.path().join("plain"));
+    let median = |write: &dyn Fn(u64)| {
+        let mut times: Vec<_> = (1..=21)
+            .map(|generation| {
+                let begun = std::time::Instant::now();
+                write(generation);
+                begun.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[times.len() / 2]
+    };
+    let plainly = median(&|_| fs::write(&plain, &content).unwrap());
+    for sync in [false, true] {
+        let writer = Writer::new(Volumes::new(host.clone(), "/var/lib/kubelet"), sync);
+        let ours = median(&|generation| {
+            writer.write(&order(generation, &content), &packed, &|| ()).unwrap();
+        });
+        let ratio = ours.as_secs_f64() / plainly.as_secs_f64();
+        println!(
+            "{} bytes, sync {sync}: {ours:?}, plain {plainly:?}, ratio {ratio:.1}",
+            content.len()
+        );
+        assert_eq!(fs::read(node.table()).unwrap(), content);
+    }
+}
+
+// --- what is remembered
+
+#[test]
+fn records_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = RecordsFile::new(folder.path().join("state"));
+    assert_eq!(file.load(), (Records::default(), None));
+    let mut records = Records::default();
+    records.saw(9);
+    records.set(place(), record(4, b"four"));
+    file.save(&records).unwrap();
+    assert_eq!(file.load(), (records.clone(), None));
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(&file.path()), mode(file.path().parent().unwrap())), (0o600, 0o700));
+    assert!(records.prune(&BTreeSet::new()));
+    file.save(&records).unwrap();
+    assert_eq!((file.load().0.delivered(), file.load().0.epoch()), (vec![], 9));
+    assert_eq!(names_in(file.path().parent().unwrap()), ["delivered.json"]);
+}
+
+#[test]
+fn records_that_cannot_be_read_are_a_problem_and_begin_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = RecordsFile::new(folder.path());
+    let mut records = Records::default();
+    let evil = Place { file: "../../x".into(), ..place() };
+    records.set(evil, record(1, b""));
+    file.save(&records).unwrap();
+    let reason = |file: &RecordsFile| {
+        let (records, finding) = file.load();
+        assert_eq!(records, Records::default());
+        finding.unwrap().reason
+    };
+    assert_eq!(reason(&file), "records-corrupt");
+    for (text, wanted) in [
+        (b"{".to_vec(), "records-corrupt"),
+        (Vec::new(), "records-corrupt"),
+        (br#"{"version":2,"epoch":1,"tables":[]}"#.to_vec(), "records-corrupt"),
+        (vec![b' '; 5 << 20], "records-too-large"),
+    ] {
+        fs::write(file.path(), text).unwrap();
+        assert_eq!(reason(&file), wanted);
+    }
+    fs::remove_file(file.path()).unwrap();
+    nix::unistd::mkfifo(&file.path(), Mode::S_IRWXU).unwrap();
+    assert_eq!(reason(&file), "records-unreadable");
+}
