@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 pub mod deliverer;
 mod orders;
+mod ledger;
+mod metrics;
 pub mod records;
 pub mod target;
 pub mod unpack;
@@ -29,7 +31,9 @@ pub mod writer;
 mod tests;
 
 pub use crate::link::Refused;
-pub use deliverer::{Deliverer, Metrics, PodFactsSource, Settings, Table};
+pub use deliverer::{Deliverer, PodFactsSource, Settings};
+pub use ledger::Table;
+pub use metrics::Metrics;
 
 /// No name of a file is longer.
 const LONGEST_FILE: usize = 128;
@@ -71,6 +75,9 @@ pub struct Record {
     pub since: i64,
     /// The file.
     pub print: Print,
+    /// It is no longer there: not told to the coordinator, but still newer than what is older.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// Everything that was delivered, and the newest coordinator that was seen.
@@ -289,6 +296,17 @@ impl Records {
         self.places.insert(place, record);
     }
 
+    /// A table is no longer what was written, unless another was written meanwhile. Says whether that is news.
+    pub fn lose(&mut self, place: &Place, record: &Record) -> bool {
+        match self.places.get_mut(place) {
+            Some(known) if known == record && !known.lost => {
+                known.lost = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A table was retired.
     pub fn forget(&mut self, place: &Place) -> bool {
         self.places.remove(place).is_some()
@@ -313,6 +331,6 @@ impl Records {
             generation: record.generation,
             digest: record.digest,
         };
-        self.places.iter().map(told).collect()
+        self.places.iter().filter(|(_, record)| !record.lost).map(told).collect()
     }
 }

@@ -3,36 +3,34 @@
 //! Orders for one place are followed one after the other, for different places a few at once. Each attempt decides anew:
 //! while an order waits for its pod or its volume, a newer one may have come.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
+use muster_proto::delivery::{Delivered, Delivery, Place};
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard, Semaphore};
 
+use super::ledger::{Ledger, Table};
+use super::metrics::Metrics;
 use super::records::RecordsFile;
 use super::target::Volumes;
 use super::writer::{WriteError, Writer};
-use super::{Decision, PodFacts, Record, Records, Refusal, check_packed, check_place, decide};
+use super::{Decision, PodFacts, Refusal, check_packed, check_place};
 use crate::host::Host;
 use crate::link::Refused;
-use crate::problem::{Area, Problems};
-
-mod metrics;
-
-pub use metrics::Metrics;
+use crate::problem::Problems;
 
 /// How many tables are written at once.
-const AT_ONCE: usize = 4;
+const AT_ONCE: u32 = 4;
+
+/// A packed table of this size is written alone: unpacking takes memory.
+const LARGE: usize = 256 * 1024;
 
 /// How long to wait before a pod or a volume is looked for again.
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// How many places are listed that never got a table.
-const MOST_REFUSED: usize = 256;
 
 /// Who knows the pods of this node.
 pub trait PodFactsSource: Send + Sync {
@@ -46,7 +44,7 @@ pub struct Settings {
     /// The kubelet's directory on the node.
     pub kubelet: String,
     /// The agent's own directory, as a path of this process.
-    pub state: std::path::PathBuf,
+    pub state: PathBuf,
     /// Whether a table is on the disk before it is acknowledged.
     pub sync: bool,
     /// How long an order waits for the watch to see its pod.
@@ -63,36 +61,11 @@ pub struct Deliverer {
 
 struct Inner {
     settings: Settings,
-    writer: Writer,
     pods: Arc<dyn PodFactsSource>,
-    problems: Problems,
+    ledger: Arc<Ledger>,
     metrics: Metrics,
-    file: RecordsFile,
-    /// Held while the file is written, so that an older state never replaces a newer one.
-    saving: Mutex<()>,
-    records: Mutex<Records>,
-    errors: Mutex<BTreeMap<Place, String>>,
     turns: Mutex<HashMap<Place, Weak<Turn<()>>>>,
-    slots: Semaphore,
-}
-
-/// A place as the status page shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Table {
-    /// Where.
-    #[serde(flatten)]
-    pub place: Place,
-    /// Which generation is there; none: no table yet.
-    pub generation: Option<u64>,
-    /// Its content.
-    pub digest: Option<Digest>,
-    /// Its length.
-    pub bytes: Option<u64>,
-    /// Since when, in seconds of the epoch.
-    pub since: Option<i64>,
-    /// Why the last order was not followed.
-    pub last_error: Option<String>,
+    slots: Arc<Semaphore>,
 }
 
 // === impl Settings ===
@@ -110,6 +83,17 @@ impl Default for Settings {
 }
 
 // === impl Refused ===
+
+impl Refused {
+    fn internal(error: impl std::fmt::Display) -> Self {
+        Self { reason: "internal", message: format!("writing a table: {error}") }
+    }
+
+    /// Whether it is what a change of the coordinator's leader brings, and nobody's fault.
+    pub(super) fn is_late(&self) -> bool {
+        ["older-epoch", "older-generation"].contains(&self.reason)
+    }
+}
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
@@ -140,25 +124,16 @@ impl Deliverer {
         problems: Problems,
         metrics: Metrics,
     ) -> Self {
-        let file = RecordsFile::new(&settings.state);
-        let (records, finding) = file.load();
-        if let Some(finding) = finding {
-            problems.raise(Area::Deliver, finding);
-        }
         let volumes = Volumes::new(host, &settings.kubelet);
         let writer = Writer::new(volumes, settings.sync);
+        let file = RecordsFile::new(&settings.state);
         let inner = Inner {
+            ledger: Arc::new(Ledger::open(writer, file, problems, metrics.clone())),
             settings,
-            writer,
             pods,
-            problems,
             metrics,
-            file,
-            saving: Mutex::default(),
-            records: Mutex::new(records),
-            errors: Mutex::default(),
             turns: Mutex::default(),
-            slots: Semaphore::new(AT_ONCE),
+            slots: Arc::new(Semaphore::new(AT_ONCE as usize)),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -179,7 +154,7 @@ impl Deliverer {
             Err(refused) => metrics.count(refused.reason),
         }
         let Delivery { place, generation, digest, .. } = delivery;
-        self.inner.told(&place, result.as_ref().err());
+        self.inner.ledger.told(&place, result.as_ref().err());
         result.map(|_| Delivered { place, generation, digest })
     }
 
@@ -193,132 +168,117 @@ impl Deliverer {
         let place = &delivery.place;
         check_place(place)?;
         check_packed(packed.len())?;
-        let _turn = self.turn(place).await;
+        let mut turn = self.turn(place).await;
         self.saw(epoch);
         let begun = tokio::time::Instant::now();
         loop {
             let pod = inner.pods.pod(&place.pod_uid);
-            let decision = decide(&inner.records.lock(), epoch, delivery, pod.as_ref());
+            let decision = inner.ledger.decide(epoch, delivery, pod.as_ref());
             let waited = begun.elapsed();
             match decision {
                 Decision::Refuse(Refusal::UnknownPod(_))
                     if waited < inner.settings.pod_patience => {}
                 Decision::Refuse(refusal) => return Err(refusal.into()),
                 Decision::Write | Decision::AlreadyThere => {
-                    match self.attempt(delivery.clone(), packed.clone()).await {
-                        Err((true, _)) if waited < inner.settings.volume_patience => {}
-                        result => return result.map_err(|(_, error)| error),
+                    let (result, same) =
+                        self.attempt(delivery.clone(), packed.clone(), turn).await?;
+                    match result {
+                        Err(error)
+                            if error.is_early() && waited < inner.settings.volume_patience => {}
+                        result => return Ok(result?),
                     }
+                    turn = same;
                 }
             }
             tokio::time::sleep(AGAIN).await;
         }
     }
 
-    /// Tries once; the error says whether it may be well in a moment.
+    /// Tries once. The turn goes with the work and comes back: whoever ordered may have gone meanwhile, and the next
+    /// order must still wait for the end of this one.
     async fn attempt(
         &self,
         delivery: Delivery,
         packed: Bytes,
-    ) -> Result<&'static str, (bool, Refused)> {
-        let lost = |message: String| (false, Refused { reason: "internal", message });
-        let slot = self.inner.slots.acquire().await;
-        let _slot = slot.map_err(|error| lost(error.to_string()))?;
-        let inner = self.inner.clone();
-        let work = tokio::task::spawn_blocking(move || inner.write(&delivery, &packed));
-        let done = work.await.map_err(|error| lost(format!("writing a table: {error}")))?;
-        done.map_err(|error| (error.is_early(), error.into()))
+        turn: OwnedMutexGuard<()>,
+    ) -> Result<(Result<&'static str, WriteError>, OwnedMutexGuard<()>), Refused> {
+        let weight = if packed.len() > LARGE { AT_ONCE } else { 1 };
+        let slot = self.inner.slots.clone().acquire_many_owned(weight).await;
+        let slot = slot.map_err(Refused::internal)?;
+        let ledger = self.inner.ledger.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let result = ledger.write(&delivery, &packed);
+            drop(slot);
+            (result, turn)
+        });
+        work.await.map_err(Refused::internal)
     }
 
     /// Removes a table of this generation or an older one, if it is still the one that was delivered, and forgets it.
     /// One that is not there is as good as removed.
     pub async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
-        let _turn = self.turn(place).await;
-        let record = self.inner.records.lock().get(place).copied();
+        let turn = self.turn(place).await;
+        let record = self.inner.ledger.record(place);
         let Some(record) = record.filter(|record| record.generation <= generation) else {
             return Ok(());
         };
-        let (inner, at) = (self.inner.clone(), place.clone());
-        let work = tokio::task::spawn_blocking(move || inner.retire(&at, &record));
+        let (ledger, at) = (self.inner.ledger.clone(), place.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let result = ledger.retire(&at, &record);
+            drop(turn);
+            result
+        });
         let result = match work.await {
             Ok(result) => result.map_err(Refused::from),
-            Err(error) => Err(Refused { reason: "internal", message: error.to_string() }),
+            Err(error) => Err(Refused::internal(error)),
         };
-        self.inner.told(place, result.as_ref().err());
+        self.inner.ledger.told(place, result.as_ref().err());
         result.map(drop)
+    }
+
+    /// Looks whether every table is still there; those that are not are no longer told to the coordinator, so that it
+    /// sends them again. Done at the start; worth doing before each greeting.
+    pub async fn verify(&self) {
+        let ledger = self.inner.ledger.clone();
+        // It fails only with the whole process; the records stay as they are.
+        let _done = tokio::task::spawn_blocking(move || ledger.verify()).await;
     }
 
     /// What is where, for the coordinator.
     pub fn delivered(&self) -> Vec<Delivered> {
-        self.inner.records.lock().delivered()
+        self.inner.ledger.delivered()
     }
 
     /// The highest epoch that was seen.
     pub fn epoch(&self) -> u64 {
-        self.inner.records.lock().epoch()
+        self.inner.ledger.epoch()
     }
 
     /// A coordinator of this epoch spoke: those of an older one are refused from now on.
     pub fn saw(&self, epoch: u64) {
-        let newer = self.inner.records.lock().saw(epoch);
-        if newer {
+        if self.inner.ledger.saw(epoch) {
             self.save_soon();
         }
     }
 
     /// Forgets all of pods that are gone.
     pub fn prune(&self, live: &BTreeSet<String>) {
-        let inner = &self.inner;
-        let pruned = inner.records.lock().prune(live);
-        let mut errors = inner.errors.lock();
-        errors.retain(|place, _| {
-            let lives = live.contains(&place.pod_uid);
-            if !lives {
-                inner.problems.clear(Area::Deliver, &place.to_string());
-            }
-            lives
-        });
-        drop(errors);
-        if pruned {
+        if self.inner.ledger.prune(live) {
             self.save_soon();
         }
     }
 
     fn save_soon(&self) {
-        let inner = self.inner.clone();
+        let ledger = self.inner.ledger.clone();
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || inner.save())),
-            Err(_) => inner.save(),
+            Ok(runtime) => drop(runtime.spawn_blocking(move || ledger.save())),
+            Err(_) => ledger.save(),
         }
     }
 
     /// Every place, for the status page.
     pub fn tables(&self) -> Vec<Table> {
-        let empty = |place: &Place| Table {
-            place: place.clone(),
-            generation: None,
-            digest: None,
-            bytes: None,
-            since: None,
-            last_error: None,
-        };
-        let mut tables = BTreeMap::new();
-        for (place, record) in self.inner.records.lock().iter() {
-            let Record { generation, digest, since, print } = *record;
-            let table = Table {
-                generation: Some(generation),
-                digest: Some(digest),
-                bytes: Some(print.bytes),
-                since: Some(since),
-                ..empty(place)
-            };
-            tables.insert(place.clone(), table);
-        }
-        for (place, error) in self.inner.errors.lock().iter() {
-            let table = tables.entry(place.clone()).or_insert_with(|| empty(place));
-            table.last_error = Some(error.clone());
-        }
-        tables.into_values().collect()
+        self.inner.ledger.tables()
     }
 
     /// Waits until this order is the first one for its place.
@@ -334,70 +294,5 @@ impl Deliverer {
             })
         };
         turn.lock_owned().await
-    }
-}
-
-// === impl Inner ===
-
-impl Inner {
-    fn write(&self, delivery: &Delivery, packed: &[u8]) -> Result<&'static str, WriteError> {
-        let Delivery { place, generation, digest, .. } = delivery;
-        let known = self.records.lock().get(place).copied();
-        let same = known.filter(|known| known.generation == *generation);
-        if let Some(known) = same
-            && self.writer.is_there(place, &known.print)?
-        {
-            return Ok("already-there");
-        }
-        let print = self.writer.write(delivery, packed, &|| ())?;
-        let since = jiff::Timestamp::now().as_second();
-        let record = Record { generation: *generation, digest: *digest, since, print };
-        self.records.lock().set(place.clone(), record);
-        self.metrics.wrote(print.bytes);
-        self.save();
-        tracing::info!(%place, generation, bytes = print.bytes, "table delivered");
-        Ok("written")
-    }
-
-    fn retire(&self, place: &Place, record: &Record) -> Result<bool, WriteError> {
-        let removed = match self.writer.remove(place, &record.print) {
-            // The volume went, and the table with it.
-            Err(error) if error.is_early() => Ok(false),
-            result => result,
-        }?;
-        self.records.lock().forget(place);
-        self.save();
-        tracing::info!(%place, generation = record.generation, removed, "table retired");
-        Ok(removed)
-    }
-
-    fn save(&self) {
-        let _saving = self.saving.lock();
-        let records = self.records.lock().clone();
-        match self.file.save(&records) {
-            Ok(()) => self.problems.clear(Area::Deliver, &self.file.path().display().to_string()),
-            Err(finding) => self.problems.raise(Area::Deliver, finding),
-        }
-    }
-
-    fn told(&self, place: &Place, error: Option<&Refused>) {
-        let mut errors = self.errors.lock();
-        match error {
-            None => {
-                errors.remove(place);
-                self.problems.clear(Area::Deliver, &place.to_string());
-            }
-            Some(Refused { reason, message }) => {
-                let known = errors.contains_key(place) || errors.len() < MOST_REFUSED;
-                // A name that was refused is somebody's mistake and may have any length.
-                let sane = check_place(place).is_ok();
-                if known && sane {
-                    errors.insert(place.clone(), message.clone());
-                }
-                let subject = if sane { place.to_string() } else { "order".to_owned() };
-                let finding = crate::problem::Finding::new(reason, subject, message);
-                self.problems.raise(Area::Deliver, finding);
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::records::{RecordsFile, parse};
 use super::target::{Volumes, Walk};
 use super::unpack::{LARGEST_WINDOW, UnpackError, unpack};
-use super::writer::Writer;
+use super::writer::{WriteError, Writer};
 use super::*;
 use crate::host::Host;
 
@@ -32,7 +32,7 @@ fn pod() -> PodFacts {
 
 fn record(generation: u64, content: &[u8]) -> Record {
     let print = Print { device: 1, inode: 2, bytes: 3, written: 4 };
-    Record { generation, digest: Digest::of(content), since: 5, print }
+    Record { generation, digest: Digest::of(content), since: 5, print, lost: false }
 }
 
 fn pack(content: &[u8]) -> Vec<u8> {
@@ -595,6 +595,56 @@ fn a_read_only_disk_is_told() {
         assert!(error.to_string().contains("mount the kubelet's directory writable"), "{error}");
         assert_eq!(node.names(), Vec::<String>::new());
     });
+}
+
+#[test]
+fn each_answer_of_the_system_has_its_own_reason() {
+    use nix::errno::Errno;
+    for (error, reason) in [
+        (Errno::ENOSPC, "disk-full"),
+        (Errno::EROFS, "read-only"),
+        (Errno::EDQUOT, "quota"),
+        (Errno::EACCES, "denied"),
+        (Errno::EPERM, "denied"),
+        (Errno::EIO, "io"),
+        (Errno::EMFILE, "io"),
+    ] {
+        let error = WriteError::from_errno("writing", error);
+        assert_eq!((error.reason(), error.is_early()), (reason, false), "{error}");
+    }
+}
+
+/// Prints what a delivery costs beside a plain write, with and without waiting for the disk; asserts only the content.
+#[test]
+fn a_small_table_with_and_without_sync() {
+    let node = Node::new();
+    let host = Host::at(node.folder.path());
+    let content = b"{\"rank_id\":\"0\"},".repeat(480);
+    let (packed, plain) = (pack(&content), node.folder.path().join("plain"));
+    let median = |write: &dyn Fn(u64)| {
+        let mut times: Vec<_> = (1..=21)
+            .map(|generation| {
+                let begun = std::time::Instant::now();
+                write(generation);
+                begun.elapsed()
+            })
+            .collect();
+        times.sort();
+        times[times.len() / 2]
+    };
+    let plainly = median(&|_| fs::write(&plain, &content).unwrap());
+    for sync in [false, true] {
+        let writer = Writer::new(Volumes::new(host.clone(), "/var/lib/kubelet"), sync);
+        let ours = median(&|generation| {
+            writer.write(&order(generation, &content), &packed, &|| ()).unwrap();
+        });
+        let ratio = ours.as_secs_f64() / plainly.as_secs_f64();
+        println!(
+            "{} bytes, sync {sync}: {ours:?}, plain {plainly:?}, ratio {ratio:.1}",
+            content.len()
+        );
+        assert_eq!(fs::read(node.table()).unwrap(), content);
+    }
 }
 
 // --- what is remembered

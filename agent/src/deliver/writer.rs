@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Data is not synced unless asked: rename gives atomicity, and a file that ends with its pod needs no durability; a
-//! sync costs about 10 ms on a disk. A new file takes its SELinux type from the directory; its label is not copied,
+//! sync may cost 10 ms and more on a disk. A new file takes its SELinux type from the directory; its label is not copied,
 //! since no safe interface to extended attributes is at hand.
 
 use std::fs::File;

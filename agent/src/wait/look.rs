@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use muster_proto::delivery::{LARGEST_TABLE, generation_file};
 use serde::Deserializer;
@@ -111,7 +112,8 @@ pub fn look(path: &Path) -> Result<Look, WaitError> {
     if let Some(why) = why {
         return Ok(Look::NotYet(why));
     }
-    Ok(Look::Complete(Table { file, bytes, generation: generation(path) }))
+    let generation = generation(path, found.modified().map_err(io)?);
+    Ok(Look::Complete(Table { file, bytes, generation }))
 }
 
 /// Whether this is a whole table; the error is one of reading.
@@ -132,11 +134,15 @@ pub fn check(json: impl Read) -> io::Result<Option<NotYet>> {
     })
 }
 
-/// What the file beside it says; it comes just after the table, so it may not be there yet.
-fn generation(path: &Path) -> Option<u64> {
+/// What the file beside it says. It comes just after the table: one that is older belongs to the table before.
+fn generation(path: &Path, written: SystemTime) -> Option<u64> {
     let beside = path.with_file_name(generation_file(path.file_name()?.to_str()?));
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(beside).ok()?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() || found.modified().ok()? < written {
+        return None;
+    }
     let mut text = String::new();
     file.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()

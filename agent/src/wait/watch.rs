@@ -80,7 +80,8 @@ impl Watch {
                 Ok(_) => {}
                 // It went; the next look sees that.
                 Err(Errno::ENOENT | Errno::ENOTDIR) => {}
-                Err(Errno::ENOSPC | Errno::ENOMEM) => self.blind = true,
+                // The system's limit, or a directory that may be passed but not listed.
+                Err(Errno::ENOSPC | Errno::ENOMEM | Errno::EACCES) => self.blind = true,
                 Err(errno) => {
                     return Err(WaitError::Io { path: directory, error: errno.into() });
                 }
@@ -122,5 +123,29 @@ impl Watch {
             while inotify.read_events().is_ok_and(|events| !events.is_empty()) {}
         }
         Ok(Woken::Changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_inotify_it_looks_again_after_a_second() {
+        let watch = Watch { inotify: Err(Errno::EMFILE), blind: true };
+        assert_eq!(watch.problem(), Some(Errno::EMFILE));
+        assert_eq!(watch.sleep(None, None), Ok(Woken::TimedOut));
+    }
+
+    #[test]
+    fn the_nearest_directory_is_one_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        for below in ["t.json", "a/b/t.json", "file/t.json"] {
+            assert_eq!(nearest_directory(&folder.path().join(below)), folder.path());
+        }
+        assert_eq!(nearest_directory(Path::new("t.json")), Path::new("."));
+        assert_eq!(nearest_directory(Path::new("/none/t.json")), Path::new("/"));
     }
 }
