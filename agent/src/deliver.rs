@@ -19,9 +19,9 @@ use muster_proto::delivery::{Delivered, Delivery, Digest, LARGEST_PACKED, Place}
 use serde::{Deserialize, Serialize};
 
 pub mod deliverer;
-mod orders;
 mod ledger;
 mod metrics;
+mod orders;
 pub mod records;
 pub mod target;
 pub mod unpack;

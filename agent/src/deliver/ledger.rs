@@ -8,7 +8,7 @@ use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::deliverer::Refused;
+use crate::link::Refused;
 use super::metrics::Metrics;
 use super::records::RecordsFile;
 use super::writer::{WriteError, Writer};

@@ -16,8 +16,8 @@ use muster_agent::log::LogLevel;
 use muster_agent::problem::Problems;
 use muster_agent::run::{Agent, Settings};
 use muster_agent::{link, names};
-use muster_coordinator::hub::{self, Hub, Role};
 use muster_coordinator::hub::authenticate::Reviewer;
+use muster_coordinator::hub::{self, Hub, Role};
 use muster_sandbox::kubelet::NodeSpec;
 use muster_sandbox::tls::Identity;
 use serde_json::{Value, json};
@@ -91,7 +91,8 @@ impl World {
         if let Some(audience) = audience {
             spec["audiences"] = json!([audience]);
         }
-        let request: TokenRequest = serde_json::from_value(json!({ "metadata": {}, "spec": spec }))?;
+        let request: TokenRequest =
+            serde_json::from_value(json!({ "metadata": {}, "spec": spec }))?;
         let made = accounts
             .create_token_request(ACCOUNT, &PostParams::default(), &request)
             .await
@@ -124,7 +125,13 @@ impl World {
         let mut agents = self.agents.take().context("this world was planned without agents")?;
         let outcome = async {
             agents.end(node).await?;
-            let root = self.kubelets().and_then(|nodes| nodes.node(node)).context("no such node")?.spec().root.clone();
+            let root = self
+                .kubelets()
+                .and_then(|nodes| nodes.node(node))
+                .context("no such node")?
+                .spec()
+                .root
+                .clone();
             let settings = agents.settings(self, node, &root).await?;
             agents.add(self, settings).await
         }
@@ -170,7 +177,12 @@ impl Agents {
     }
 
     /// Settings of the agent of a node.
-    pub async fn settings(&self, world: &World, node: &str, root: &Path) -> anyhow::Result<Settings> {
+    pub async fn settings(
+        &self,
+        world: &World,
+        node: &str,
+        root: &Path,
+    ) -> anyhow::Result<Settings> {
         let discover = discover::Settings::new(Host::at(root));
         let state = self.folder.join(format!("{node}.state"));
         let coordinator = Some(self.coordinator(world, node).await?);

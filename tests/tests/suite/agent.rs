@@ -106,7 +106,8 @@ async fn pods_of_every_hardware_say_what_they_hold_before_they_run() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents_restart() -> Result<()> {
+async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents_restart()
+-> Result<()> {
     World::new()
         .nodes(1)
         .agents()
@@ -118,13 +119,20 @@ async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents
             world
                 .until("the pod at the hub", async || {
                     let pods = hub.pods();
-                    let known = pods.get(&node).is_some_and(|pods| pods.iter().any(|one| one.pod.uid == uid));
+                    let known = pods
+                        .get(&node)
+                        .is_some_and(|pods| pods.iter().any(|one| one.pod.uid == uid));
                     Ok(if known { Seen::Yes(()) } else { Seen::NotYet(format!("{pods:?}")) })
                 })
                 .await?;
-            let place = Place { pod_uid: uid.clone(), volume: "ranktable".into(), file: "ranktable.json".into() };
-            let folder = root_of(world, &node)?
-                .join(format!("var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/ranktable"));
+            let place = Place {
+                pod_uid: uid.clone(),
+                volume: "ranktable".into(),
+                file: "ranktable.json".into(),
+            };
+            let folder = root_of(world, &node)?.join(format!(
+                "var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/ranktable"
+            ));
             for generation in [1, 2] {
                 let table = format!("{{\"status\":\"completed\",\"generation\":{generation}}}");
                 let blob = hub.pack(table.as_bytes())?;
@@ -138,8 +146,10 @@ async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents
                 hub.deliver(&node, order, blob)?;
                 world
                     .until("the table in the volume", async || {
-                        let there = fs::read_to_string(folder.join("ranktable.json")).unwrap_or_default();
-                        let number = fs::read_to_string(folder.join(generation_file("ranktable.json")));
+                        let there =
+                            fs::read_to_string(folder.join("ranktable.json")).unwrap_or_default();
+                        let number =
+                            fs::read_to_string(folder.join(generation_file("ranktable.json")));
                         let number = number.unwrap_or_default().trim().to_owned();
                         Ok(match there == table && number == generation.to_string() {
                             true => Seen::Yes(()),
@@ -151,7 +161,10 @@ async fn a_table_travels_from_the_hub_into_a_pods_volume_and_survives_the_agents
                     .until("the hub's knowledge of it", async || {
                         let tables = hub.tables(&node);
                         let there = tables.as_ref().is_some_and(|tables| {
-                            tables.delivered.iter().any(|one| one.place == place && one.generation == generation)
+                            tables
+                                .delivered
+                                .iter()
+                                .any(|one| one.place == place && one.generation == generation)
                         });
                         Ok(if there { Seen::Yes(()) } else { Seen::NotYet(format!("{tables:?}")) })
                     })
@@ -178,10 +191,13 @@ async fn a_device_that_vanishes_is_faulty_at_the_hub_and_its_return_is_known_too
                 world
                     .until("the health of NPU 3 at the hub", async || {
                         let inventory = hub.inventory(&node).filter(|inventory| inventory.settled);
-                        let device = inventory.as_ref().and_then(|all| all.device(Vendor::Ascend, 3));
+                        let device =
+                            inventory.as_ref().and_then(|all| all.device(Vendor::Ascend, 3));
                         Ok(match device {
                             Some(device) if wanted(&device.health) => Seen::Yes(()),
-                            other => Seen::NotYet(format!("{:?}", other.map(|device| &device.health))),
+                            other => {
+                                Seen::NotYet(format!("{:?}", other.map(|device| &device.health)))
+                            }
                         })
                     })
                     .await
@@ -233,9 +249,15 @@ async fn an_agent_can_change_one_annotation_of_its_own_pods_and_nothing_else() -
             assert_eq!(patch("a", own).await?, "", "its own pod's annotation");
             for (change, word) in [
                 (json!({ "metadata": { "annotations": { "other": "x" } } }), "no annotation but"),
-                (json!({ "metadata": { "labels": { names::RANK_GROUP: "other" } } }), "nothing of a pod but"),
+                (
+                    json!({ "metadata": { "labels": { names::RANK_GROUP: "other" } } }),
+                    "nothing of a pod but",
+                ),
                 (json!({ "metadata": { "finalizers": ["x.example/y"] } }), "nothing of a pod but"),
-                (json!({ "spec": { "containers": [{ "name": "work", "image": "evil" }] } }), "nothing of a pod but"),
+                (
+                    json!({ "spec": { "containers": [{ "name": "work", "image": "evil" }] } }),
+                    "nothing of a pod but",
+                ),
             ] {
                 let said = patch("a", change.clone()).await?;
                 assert!(said.contains(word), "{change}: {said:?}");

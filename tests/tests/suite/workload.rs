@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 /// The extended resource of the nodes that `World::nodes` makes.
 pub const NPU: &str = "huawei.com/Ascend910";
 
+/// The resource of NVIDIA GPUs.
+pub const GPU: &str = "nvidia.com/gpu";
+
 /// A pod template with one container that asks for devices.
 pub fn template(image: &str, resource: &str, count: u32, annotations: Value) -> Value {
     json!({
