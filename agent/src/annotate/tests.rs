@@ -47,7 +47,8 @@ fn a_910b_pod_has_exactly_the_plain_form() {
 fn an_npu_without_a_port_has_an_empty_address() {
     let mut device = npu(0, Chip::Ascend310p);
     device.ip = None;
-    let table = desired(&pod(vec![held(Vendor::Ascend, 0, "c", None)]), &inventory(vec![device]), "s");
+    let table =
+        desired(&pod(vec![held(Vendor::Ascend, 0, "c", None)]), &inventory(vec![device]), "s");
     assert_eq!(table.unwrap().devices[0].device_ip, "");
 }
 

@@ -32,8 +32,12 @@ fn only_what_is_read_is_kept() {
     assert!(follower.take(Event::Apply(pod)));
     let kept = follower.pods.values().next().unwrap();
     let keys: Vec<&str> = kept.annotations.keys().map(String::as_str).collect();
-    let expected =
-        ["ascend.com/ranktable", "huawei.com/Ascend910", "huawei.com/AscendReal", "huawei.com/kltDev"];
+    let expected = [
+        "ascend.com/ranktable",
+        "huawei.com/Ascend910",
+        "huawei.com/AscendReal",
+        "huawei.com/kltDev",
+    ];
     assert_eq!(keys, expected);
     assert_eq!((kept.rank_group.as_deref(), kept.deleting), (Some("g"), false));
     let changed = meta("a", "1", json!({"annotations": {"other": "y"}}));

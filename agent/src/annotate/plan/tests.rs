@@ -17,8 +17,7 @@ fn table(server: &str) -> PodRanktable {
 fn pods(all: &[(PodRef, Option<&str>, bool)]) -> PodMap {
     let meta = |(pod, text, deleting): &(PodRef, Option<&str>, bool)| {
         let annotations = text.map(|text| (KEY.to_owned(), text.to_owned())).into_iter().collect();
-        let meta =
-            PodMeta { pod: pod.clone(), annotations, rank_group: None, deleting: *deleting };
+        let meta = PodMeta { pod: pod.clone(), annotations, rank_group: None, deleting: *deleting };
         (meta.key(), meta)
     };
     all.iter().map(meta).collect()
@@ -45,7 +44,8 @@ fn an_annotation_that_says_the_same_is_never_written() {
 fn a_pod_that_goes_or_has_another_uid_is_never_written() {
     let now = Instant::now();
     let a = pod("a", "1");
-    for there in [pods(&[(a.clone(), None, true)]), pods(&[(pod("a", "2"), None, false)]), pods(&[])]
+    for there in
+        [pods(&[(a.clone(), None, true)]), pods(&[(pod("a", "2"), None, false)]), pods(&[])]
     {
         let mut plan = Plan::default();
         plan.want(vec![(a.clone(), table("s"))], &there, now);
@@ -66,11 +66,8 @@ fn what_was_written_is_not_written_again_while_the_watch_lags() {
     plan.want(vec![(a.clone(), table("s"))], &before, now);
     assert_eq!(plan.due(8, now), []);
     let text = table("s").write();
-    let gone = plan.want(
-        vec![(a.clone(), table("s"))],
-        &pods(&[(a.clone(), Some(&text), false)]),
-        now,
-    );
+    let gone =
+        plan.want(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), Some(&text), false)]), now);
     assert_eq!((gone, plan.next()), (vec![a], None));
 }
 

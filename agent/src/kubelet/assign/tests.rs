@@ -72,7 +72,11 @@ fn entry(uid: &str, container: &str, resource: &str, ids: &[&str], visible: Opti
     }
 }
 
-fn decide(pods: &PodMap, listed: Option<Vec<PodResources>>, entries: Option<Vec<Entry>>) -> Assignment {
+fn decide(
+    pods: &PodMap,
+    listed: Option<Vec<PodResources>>,
+    entries: Option<Vec<Entry>>,
+) -> Assignment {
     let listed = listed.map(|pod_resources| ListPodResourcesResponse { pod_resources });
     let checkpoint = entries.map(|entries| Checkpoint { entries, unread: 0 });
     assign(Known {
@@ -117,7 +121,10 @@ fn pod_resources_alone_tell_the_devices_once_and_in_order() {
 
 #[test]
 fn the_checkpoint_alone_tells_the_devices_too() {
-    let entries = vec![entry("1", "c", NPU, &["Ascend910-0"], None), entry("9", "c", NPU, &["Ascend910-1"], None)];
+    let entries = vec![
+        entry("1", "c", NPU, &["Ascend910-0"], None),
+        entry("9", "c", NPU, &["Ascend910-1"], None),
+    ];
     assert_eq!(told(&decide(&pods([meta("a", "1", &[])]), None, Some(entries))), ["a: c/0"]);
     assert_eq!(decide(&pods([meta("a", "1", &[])]), None, None), Assignment::default());
 }
@@ -218,10 +225,7 @@ fn a_device_that_nobody_knows_is_a_finding() {
     let found = decide(&all, Some(list()), None);
     assert_eq!(told(&found), ["a: c/9", "c: c/2"], "a pod is told of as a whole or not at all");
     assert_eq!(found.unresolved, 1);
-    assert_eq!(
-        reasons(&found),
-        [("device-unknown", "ns/a: 9"), ("device-unknown", "ns/b: GPU-x")]
-    );
+    assert_eq!(reasons(&found), [("device-unknown", "ns/a: 9"), ("device-unknown", "ns/b: GPU-x")]);
     let early = assign(Known {
         pods: &all,
         listed: Some(&ListPodResourcesResponse { pod_resources: list() }),
