@@ -133,13 +133,20 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
     let Sources { mut pods, mut devices, mut inventory, mut server_id } = sources;
     let mut plan = Plan::default();
     let mut flights = FuturesUnordered::new();
+    let mut odd: BTreeSet<String> = BTreeSet::new();
     loop {
         let wanted = {
             let (devices, inventory) =
                 (devices.borrow_and_update().clone(), inventory.borrow_and_update().clone());
             let server_id = server_id.borrow_and_update().clone().unwrap_or_default();
-            let mixed = devices.iter().filter_map(mixed);
-            for finding in mixed {
+            let findings: Vec<Finding> = devices.iter().filter_map(mixed).collect();
+            let subjects: BTreeSet<String> =
+                findings.iter().map(|finding| finding.subject.clone()).collect();
+            for solved in odd.difference(&subjects) {
+                problems.clear(Area::Annotate, solved);
+            }
+            odd = subjects;
+            for finding in findings {
                 problems.raise(Area::Annotate, finding);
             }
             let text =
@@ -171,7 +178,10 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
                 if let Some(since) = plan.done(&pod, &outcome, now) {
                     metrics.took(now.duration_since(since));
                 }
-                tell(&problems, &pod, outcome, plan.attempts(&pod));
+                // What became of a pod that is no longer thought of is nobody's problem.
+                if let Some(attempts) = plan.attempts(&pod) {
+                    tell(&problems, &pod, outcome, attempts);
+                }
             }
             () = timer => {}
         }

@@ -135,6 +135,7 @@ pub async fn follow(
             }
             false => {
                 let listed = list(&mut socket, &problems).await;
+                // Read after the list was had: it is never the older of the two, and it decides.
                 let checkpoint = read(&host, &file, &problems).await;
                 if listed.is_none() && checkpoint.is_none() {
                     let lives = |held: &&PodDevices| {

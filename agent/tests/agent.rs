@@ -1,7 +1,8 @@
-//! The agent's parts against files, sockets and APIs.
+//! The agent's parts against files, sockets and APIs. One binary.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "agent/deliver.rs"]
-mod deliver;
-#[path = "agent/wait.rs"]
-mod wait;
+mod agent {
+    mod deliver;
+    mod pods;
+    mod wait;
+}

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use crate::pods::refusal::{self, Refusal};
 use crate::pods::{PodMap, PodMeta};
 
-/// How long the watch may take to show what was written.
-const ECHO: Duration = Duration::from_secs(5);
+/// How long the watch may take to show what was written, until it is written once more.
+const ECHO: Duration = Duration::from_secs(30);
 
 /// What a missing permission costs until somebody gives it.
-const FORBIDDEN: Duration = Duration::from_secs(10);
+const FORBIDDEN: Duration = Duration::from_secs(5);
 
 /// A write that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,9 +170,9 @@ impl Plan {
         }
     }
 
-    /// How often in a row the write of this pod was refused.
-    pub fn attempts(&self, pod: &PodRef) -> u32 {
-        self.0.get(pod).map_or(0, |task| task.attempts)
+    /// How often in a row the write of this pod was refused, if it is still wanted.
+    pub fn attempts(&self, pod: &PodRef) -> Option<u32> {
+        self.0.get(pod).map(|task| task.attempts)
     }
 }
 
@@ -194,7 +194,7 @@ impl Task {
             Stage::Flying { stale } => Stage::Flying { stale: stale || changed },
             // Somebody wrote something else after us, or something else is wanted now.
             Stage::Written(_) if changed || moved => Stage::Due(now),
-            // A new text need not wait for the old one's pause, unless the API asked for it: the pause stays.
+            // A pause stays, also for a new text: the API asked for it.
             stage => stage,
         };
         Self { text, there: there.cloned(), since, attempts: self.attempts, stage }

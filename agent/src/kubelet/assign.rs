@@ -104,13 +104,17 @@ fn grants(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Ve
         let (container, resource) = (container.to_owned(), resource.to_owned());
         Some(Grant { container, resource, vendor, ids: BTreeSet::new(), really: None })
     };
-    let remembers = known.checkpoint.filter(|checkpoint| !checkpoint.entries.is_empty());
-    if let Some(checkpoint) = remembers {
+    // A checkpoint that was read as a whole and has no entry of this uid: what is listed under the pod's name was
+    // given to its predecessor.
+    let decides = |checkpoint: &&Checkpoint| {
+        let complete = checkpoint.unread == 0 && !checkpoint.entries.is_empty();
+        complete || checkpoint.of(&meta.pod.uid).next().is_some()
+    };
+    if let Some(checkpoint) = known.checkpoint.filter(decides) {
         // What plain init containers held, main containers hold after them; the kubelet does not list them.
         let runs = |container: &str| {
             listed.is_none_or(|pod| pod.containers.iter().any(|known| known.name == container))
         };
-        // No entry of this uid: what is listed under its name was given to its predecessor.
         for entry in checkpoint.of(&meta.pod.uid).filter(|entry| runs(&entry.container)) {
             let Some(mut grant) = empty(&entry.container, &entry.resource) else { continue };
             grant.really = entry.really(grant.vendor);

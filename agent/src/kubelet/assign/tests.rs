@@ -185,6 +185,20 @@ fn a_pod_made_anew_does_not_inherit_the_devices_of_its_name() {
     assert_eq!(told(&found), ["a: c/5"]);
     let empty = decide(&pods, Some(vec![old]), Some(vec![]));
     assert_eq!(told(&empty), ["a: c/0"], "a checkpoint without entries says nothing");
+    let list = ListPodResourcesResponse {
+        pod_resources: vec![listed("a", &[("c", NPU, &["Ascend910-0"])])],
+    };
+    let torn = assign(Known {
+        pods: &pods,
+        listed: Some(&list),
+        checkpoint: Some(&Checkpoint {
+            entries: vec![entry("other", "c", NPU, &["Ascend910-1"], None)],
+            unread: 1,
+        }),
+        inventory: &inventory(),
+        resources: &ResourceNames::default(),
+    });
+    assert_eq!(told(&torn), ["a: c/0"], "its entry may be the one that cannot be read");
 }
 
 #[test]
