@@ -76,8 +76,7 @@ async fn a_library_that_hangs_is_left_alone_until_it_answers() {
             .await;
     assert_eq!(asked.unwrap().unwrap_err().reason(), "nvml-hangs");
     fs::remove_file(hang).unwrap();
-    let _answered = quick.free.acquire().await.unwrap();
-    drop(_answered);
+    drop(quick.free.acquire().await.unwrap());
     assert_eq!(patient.ask(&host, &[pci(0x18), pci(0x2a)]).await.unwrap(), expected());
 }
 
