@@ -94,7 +94,7 @@ impl Nvidia {
 
     /// What files and the driver's library or tool tell.
     pub async fn look(&mut self, host: &Host, tools: &Tools, now: Timestamp) -> Part {
-        let files = files::read(host);
+        let mut files = files::read(host);
         if files.driver != self.driver {
             self.known.clear();
             self.driver.clone_from(&files.driver);
@@ -117,6 +117,10 @@ impl Nvidia {
                 told => *told = Some(Answer { facts, key, at }),
             }
             findings = problems;
+            if !files.made {
+                // We may have been the driver's first user, for whom it makes its files.
+                files = files::read(host);
+            }
         }
         let mut part = self.part(files);
         part.findings.extend(findings);
@@ -132,7 +136,7 @@ impl Nvidia {
     /// The library knows all but the fabric.
     #[cfg(feature = "nvml")]
     async fn ask(&self, host: &Host, tools: &Tools, gpus: &[PciAddress]) -> (Facts, Vec<Finding>) {
-        let (mut facts, findings) = match self.library.ask(host).await {
+        let (mut facts, findings) = match self.library.ask(host, gpus).await {
             Ok(facts) => (facts, Vec::new()),
             Err(nvml::NvmlUnheard::Absent) => return smi::ask(tools, gpus).await,
             Err(error) => {
@@ -236,7 +240,10 @@ fn device(
     device.mig = told.map(|told| told.mig.clone()).unwrap_or_default();
     device.health = match &seen.information {
         None if known.is_some() => faulty("the driver has lost it"),
-        None => faulty("the NVIDIA driver does not have it"),
+        None => match seen.bound.as_deref().filter(|driver| *driver != "nvidia") {
+            Some(other) => Health::Faulty(format!("{other} has it, not the NVIDIA driver")),
+            None => faulty("the NVIDIA driver does not have it"),
+        },
         Some(information) if information.excluded => faulty("the driver excludes it"),
         Some(_) => match told.and_then(|told| told.fault.clone()) {
             Some(fault) => Health::Faulty(fault),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_proto::device::PciAddress;
 
 use super::parse::{self, Information, MOST};
+use crate::discover::matrix::plain;
 use crate::discover::pci::{self, Function};
 use crate::host::Host;
 use crate::problem::Finding;
@@ -27,6 +28,8 @@ pub(super) struct Files {
 pub(super) struct Seen {
     /// On the PCI bus.
     pub function: Option<Function>,
+    /// The kernel's driver that has it, `nvidia` or `vfio-pci`.
+    pub bound: Option<String>,
     /// With the driver.
     pub information: Option<Information>,
     /// Whether its device file is there.
@@ -55,8 +58,8 @@ pub(super) fn read(host: &Host) -> Files {
     });
     let mut gpus: BTreeMap<PciAddress, Seen> = BTreeMap::new();
     for function in functions {
-        let address = function.address;
-        gpus.entry(address).or_default().function = Some(function);
+        let (address, bound) = (function.address, bound(host, &function));
+        gpus.insert(address, Seen { function: Some(function), bound, ..Seen::default() });
     }
     for (name, address) in listed.iter().filter_map(|name| Some((name, name.parse().ok()?))) {
         match host.read(&format!("{DRIVER}/gpus/{name}/information")) {
@@ -82,6 +85,11 @@ pub(super) fn read(host: &Host) -> Files {
     let made = host.is_device("/dev/nvidiactl")
         || minors.iter().any(|minor| host.is_device(&format!("/dev/nvidia{minor}")));
     Files { driver, gpus, made, findings }
+}
+
+fn bound(host: &Host, function: &Function) -> Option<String> {
+    let driver = host.resolve(&function.path.join("driver").to_string_lossy()).ok()?;
+    Some(plain(driver.file_name()?.to_str()?, 32))
 }
 
 // === impl Seen ===

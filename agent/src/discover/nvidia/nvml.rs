@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use muster_proto::device::{Mig, PciAddress};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::facts::{Facts, Told};
 use super::parse::{self, MOST};
@@ -83,20 +83,26 @@ impl Default for Library {
 }
 
 impl Library {
-    /// What the library knows.
-    pub async fn ask(&self, host: &Host) -> Result<Facts, NvmlUnheard> {
-        let place = place(host)?;
+    /// What the library knows, and which of these GPUs it has lost.
+    pub async fn ask(&self, host: &Host, gpus: &[PciAddress]) -> Result<Facts, NvmlUnheard> {
+        let (place, gpus) = (place(host)?, gpus.to_vec());
         let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() else {
             return Err(NvmlUnheard::Hangs(self.limit));
         };
-        let asked = tokio::task::spawn_blocking(move || {
-            let facts = facts(&place);
+        let failed = |error: &dyn std::error::Error| NvmlUnheard::Failed(error.to_string());
+        // A thread of its own: the runtime waits for its blocking threads when it ends, for ever if need be.
+        let (say, asked) = oneshot::channel();
+        let call = move || {
+            let facts = facts(&place, &gpus);
             drop(turn);
-            facts
-        });
+            // Nobody listens any more when it took too long.
+            let _late = say.send(facts);
+        };
+        let thread = std::thread::Builder::new().name("nvml".to_owned()).spawn(call);
+        thread.map_err(|error| failed(&error))?;
         match tokio::time::timeout(self.limit, asked).await {
-            Ok(Ok(facts)) => facts.map_err(|error| NvmlUnheard::Failed(error.to_string())),
-            Ok(Err(error)) => Err(NvmlUnheard::Failed(error.to_string())),
+            Ok(Ok(facts)) => facts.map_err(|error| failed(&error)),
+            Ok(Err(error)) => Err(failed(&error)),
             Err(_) => Err(NvmlUnheard::Hangs(self.limit)),
         }
     }
@@ -113,12 +119,12 @@ fn place(host: &Host) -> Result<PathBuf, NvmlUnheard> {
     safe.then_some(path.clone()).ok_or(NvmlUnheard::Untrusted(path.display().to_string()))
 }
 
-fn facts(place: &std::path::Path) -> Result<Facts, NvmlError> {
+fn facts(place: &Path, gpus: &[PciAddress]) -> Result<Facts, NvmlError> {
     let nvml = Nvml::builder().lib_path(place.as_os_str()).init()?;
     let mut facts = Facts::default();
     let mut links: BTreeMap<PciAddress, Vec<PciAddress>> = BTreeMap::new();
     for index in 0..nvml.device_count()?.min(MOST) {
-        // A GPU that is lost has no handle: its address is not to be had here. The files still list it.
+        // Some that are lost have no handle, so no address: see below.
         let Ok(device) = nvml.device_by_index(index) else { continue };
         let Some(pci) = address(device.pci_info()) else { continue };
         facts.gpus.insert(pci, told(index, &device));
@@ -126,17 +132,19 @@ fn facts(place: &std::path::Path) -> Result<Facts, NvmlError> {
         let far = |link: u32| address(device.link_wrapper_for(link).remote_pci_info());
         links.insert(pci, (0..LINKS).filter(active).filter_map(far).collect());
     }
+    for pci in gpus.iter().filter(|pci| !links.contains_key(pci)) {
+        let asked = nvml.device_by_pci_bus_id(pci.to_string());
+        if let Some(fault) = asked.as_ref().err().and_then(fault) {
+            facts.gpus.insert(*pci, Told { fault: Some(fault), ..Told::default() });
+        }
+    }
     facts.joins = joins(&links);
     Ok(facts)
 }
 
 fn told(index: u32, device: &Device<'_>) -> Told {
     let uuid = device.uuid();
-    let fault = match &uuid {
-        Err(NvmlError::GpuLost) => Some("it has fallen off the bus".to_owned()),
-        Err(NvmlError::ResetRequired) => Some("it must be reset".to_owned()),
-        _ => None,
-    };
+    let fault = uuid.as_ref().err().and_then(fault);
     let cut = device.mig_mode().is_ok_and(|mode| mode.current == 1);
     let slices = if cut { device.mig_device_count().unwrap_or(0).min(SLICES) } else { 0 };
     // Places without a slice are errors.
@@ -152,6 +160,15 @@ fn told(index: u32, device: &Device<'_>) -> Told {
         mig: (0..slices).filter_map(slice).collect(),
         fabric: None,
         fault,
+    }
+}
+
+/// Errors that are the GPU's and not the question's.
+fn fault(error: &NvmlError) -> Option<String> {
+    match error {
+        NvmlError::GpuLost => Some("it has fallen off the bus".to_owned()),
+        NvmlError::ResetRequired => Some("it must be reset".to_owned()),
+        _ => None,
     }
 }
 

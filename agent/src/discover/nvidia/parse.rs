@@ -161,10 +161,10 @@ pub(super) fn topology(text: &str) -> Topology {
                 let Some(row) = gpu(first) else { continue };
                 found.gpus.insert(row);
                 for (column, cell) in columns.iter().zip(cells) {
-                    if let (Some(column), Ok(Join::NvLink(count @ 1..))) = (*column, cell.parse()) {
-                        if column != row {
-                            found.joins.insert((row.min(column), row.max(column)), count);
-                        }
+                    if let (Some(column), Ok(Join::NvLink(count @ 1..))) = (*column, cell.parse())
+                        && column != row
+                    {
+                        found.joins.insert((row.min(column), row.max(column)), count);
                     }
                 }
             }

@@ -251,19 +251,24 @@ async fn faults_that_files_show() {
     let node = Node::new(Quirks::default());
     node.edit(1, "GPU Excluded:\t No", "GPU Excluded:\t Yes");
     fs::remove_dir_all(node.information(2).parent().unwrap()).unwrap();
+    fs::remove_dir_all(node.information(4).parent().unwrap()).unwrap();
+    fs::create_dir_all(node.path("sys/bus/pci/drivers/vfio-pci")).unwrap();
+    let link = node.path("sys/bus/pci/devices/0000:9a:00.0/driver");
+    std::os::unix::fs::symlink("/sys/bus/pci/drivers/vfio-pci", link).unwrap();
     fs::remove_file(node.path("dev/nvidia5")).unwrap();
     let part = Nvidia::new().files(&node.host);
     assert_eq!(part.devices.len(), 8);
     for (id, reason) in [
         (1, "the driver excludes it"),
         (2, "the NVIDIA driver does not have it"),
+        (4, "vfio-pci has it, not the NVIDIA driver"),
         (5, "device file is gone"),
     ] {
         assert_eq!(health(&part, id), &Health::Faulty(reason.into()));
     }
     assert_eq!(health(&part, 0), &Health::Ok);
-    let subjects = ["gpu 0000:2a:00.0", "gpu 0000:3a:00.0", "gpu 0000:ab:00.0"];
-    assert_eq!(kinds(&part), subjects.map(|subject| ("faulty", subject)));
+    let subjects = ["2a", "3a", "9a", "ab"].map(|bus| format!("gpu 0000:{bus}:00.0"));
+    assert_eq!(kinds(&part), subjects.each_ref().map(|subject| ("faulty", subject.as_str())));
 }
 
 #[tokio::test]
@@ -294,6 +299,22 @@ fn files_that_no_one_has_asked_for_yet_are_no_fault() {
     let part = Nvidia::new().files(&node.host);
     assert!(part.devices.iter().all(|device| device.health == Health::Unknown));
     assert_eq!(kinds(&part), []);
+}
+
+#[tokio::test]
+async fn device_files_that_the_tool_s_call_makes_are_seen_at_once() {
+    let node = Node::new(Quirks::default());
+    fs::rename(node.path("dev"), node.path("later")).unwrap();
+    let (from, to) = (node.path("later"), node.path("dev"));
+    let script = format!(
+        "#!/bin/sh\n[ -e {to} ] || mv {from} {to}\ncase \"$*\" in\n\
+         *query*) echo '0, GPU-y, 00000000:18:00.0, H100';;\nesac\n",
+        from = from.display(),
+        to = to.display()
+    );
+    replace_tool(node.folder.path(), &script);
+    let part = node.look(&mut Nvidia::new(), 0).await;
+    assert!(part.devices.iter().all(|device| device.health == Health::Ok), "{part:?}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn equally_near_nics_are_shared_out() {
     let far = "pci0000:80/0000:80:01.0/0000:81:00.0";
     let inventory = invented(&[&a, &b], &[&c, &d, far]);
     assert_eq!(nics(&inventory), [(Some("mlx5_0"), true), (Some("mlx5_1"), true)]);
-    // More GPUs than NICs: both are used twice.
+    // A NIC at a port of its own is near all of them; the idle one is too far to share the work.
     let inventory = invented(&[&a, &b, &c, &d], &["pci0000:00/0000:00:02.0/0000:20:00.0", far]);
     assert_eq!(nics(&inventory), [(Some("mlx5_0"), true); 4]);
 }
