@@ -63,8 +63,12 @@ pub struct Channels {
     pub pods: watch::Receiver<Arc<PodMap>>,
     /// The devices of this node.
     pub inventory: watch::Receiver<Arc<Inventory>>,
+    /// Whether all pods of this node have been seen once.
+    pub listed: watch::Receiver<bool>,
     /// Which pod holds which, sorted by pod.
     pub out: watch::Sender<Arc<Vec<PodDevices>>>,
+    /// Becomes true when that has been found out for all pods once: until then "none" means "not known".
+    pub heard: watch::Sender<bool>,
 }
 
 /// When the kubelet was asked, so that it is not asked too often.
@@ -111,7 +115,7 @@ pub async fn follow(
     channels: Channels,
     problems: Problems,
 ) {
-    let Channels { mut pods, mut inventory, out } = channels;
+    let Channels { mut pods, mut inventory, mut listed, out, heard } = channels;
     let root = settings.root.trim_end_matches('/');
     let file = format!("{root}/device-plugins/kubelet_internal_checkpoint");
     let watched = ["device-plugins", "pod-resources"].map(|name| {
@@ -127,6 +131,7 @@ pub async fn follow(
         tokio::time::sleep_until(pace.take(Instant::now())).await;
         let now = pods.borrow_and_update().clone();
         let devices = inventory.borrow_and_update().clone();
+        let mut known = *listed.borrow_and_update();
         let unresolved = match now.is_empty() {
             // Nobody to give anything to: also before the API was heard for the first time.
             true => {
@@ -144,6 +149,7 @@ pub async fn follow(
                     };
                     let kept = out.borrow().iter().filter(lives).cloned().collect();
                     publish(&out, kept);
+                    known = false;
                     1
                 } else {
                     let Assignment { pods, findings, unresolved } = assign(Known {
@@ -159,10 +165,14 @@ pub async fn follow(
                 }
             }
         };
+        if known && !*heard.borrow() {
+            heard.send_replace(true);
+        }
         let poll = if unresolved > 0 { settings.poll_unresolved } else { settings.poll };
         tokio::select! {
             changed = pods.changed() => if changed.is_err() { return },
             changed = inventory.changed() => if changed.is_err() { return },
+            changed = listed.changed() => if changed.is_err() { return },
             () = changes.next() => {}
             // A directory that came later is watched from now on.
             () = tokio::time::sleep(poll) => changes.again(),

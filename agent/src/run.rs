@@ -45,6 +45,9 @@ pub use program::main;
 /// How long parts may take to end.
 const DRAIN: Duration = Duration::from_millis(1500);
 
+/// How long the coordinator is not spoken to while there is nothing to tell it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Everything that an agent has to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -148,8 +151,14 @@ impl Agent {
         });
 
         let (held, holders) = watch::channel(Arc::default());
-        let channels =
-            kubelet::Channels { pods: known.clone(), inventory: seen.clone(), out: held };
+        let (heard, pods_heard) = watch::channel(false);
+        let channels = kubelet::Channels {
+            pods: known.clone(),
+            inventory: seen.clone(),
+            listed: pods_listed.clone(),
+            out: held,
+            heard,
+        };
         let its = kubelet::Settings {
             root: kubelet_root.clone(),
             resources,
@@ -210,10 +219,13 @@ impl Agent {
             );
             register_link(&mut registry, status.clone());
             link = Some(status);
-            let its_stop = stop.clone();
+            let (its_stop, its_inventory) = (stop.clone(), seen.clone());
             // It says goodbye by itself when it is told to stop.
             parts.spawn(async move {
-                client.run(its_stop).await;
+                tokio::select! {
+                    () = its_stop.cancelled() => {}
+                    () = something_to_say(its_inventory, pods_heard) => client.run(its_stop).await,
+                }
                 "link"
             });
         }
@@ -282,6 +294,20 @@ fn part(
         }
         name
     });
+}
+
+/// Returns when the devices and their holders are known: a coordinator that remembers them from before must not be told
+/// that there are none. A kubelet that says nothing delays it by [`PATIENCE`] only.
+async fn something_to_say(
+    mut inventory: watch::Receiver<Arc<Inventory>>,
+    mut heard: watch::Receiver<bool>,
+) {
+    let known = async {
+        // An error means that the agent is ending.
+        let _devices = inventory.wait_for(|inventory| inventory.settled).await;
+        let _holders = heard.wait_for(|heard| *heard).await;
+    };
+    let _late = tokio::time::timeout(PATIENCE, known).await;
 }
 
 /// Forgets tables of pods that are gone.

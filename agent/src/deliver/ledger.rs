@@ -8,11 +8,11 @@ use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::link::Refused;
 use super::metrics::Metrics;
 use super::records::RecordsFile;
 use super::writer::{WriteError, Writer};
 use super::{Decision, PodFacts, Record, Records, check_place, decide};
+use crate::link::Refused;
 use crate::problem::{Area, Finding, Problems};
 
 /// How many places are listed that never got a table.

@@ -43,6 +43,7 @@ struct Agent {
     pods: watch::Receiver<Arc<PodMap>>,
     devices: watch::Receiver<Arc<Vec<PodDevices>>>,
     inventory: watch::Sender<Arc<Inventory>>,
+    _server_id: watch::Sender<Option<String>>,
     _tasks: JoinSet<()>,
 }
 
@@ -56,19 +57,38 @@ impl Agent {
         let settings = Settings::default();
         let mut tasks = JoinSet::new();
         let (api, resources, told) = (client.clone(), settings.resources.clone(), problems.clone());
-        tasks.spawn(async move { pods::follow(api, NODE, resources, pods_out, told).await });
-        let channels =
-            Channels { pods: pods.clone(), inventory: inventory_in.clone(), out: devices_out };
+        let (listed, listed_in) = watch::channel(false);
+        tasks
+            .spawn(async move { pods::follow(api, NODE, resources, pods_out, listed, told).await });
+        let channels = Channels {
+            pods: pods.clone(),
+            inventory: inventory_in.clone(),
+            listed: listed_in,
+            out: devices_out,
+            heard: watch::channel(false).0,
+        };
         let (host, told) = (Host::at(root), problems.clone());
         tasks.spawn(async move {
             let directories = Directories::new(&told);
             kubelet::follow(host, settings, &directories, channels, told).await;
         });
-        let sources =
-            Sources { pods: pods.clone(), devices: devices.clone(), inventory: inventory_in };
-        let address = "192.168.1.10".to_owned();
-        tasks.spawn(annotate::run(client, address, sources, problems.clone(), metrics.clone()));
-        Self { problems, metrics, pods, devices, inventory, _tasks: tasks }
+        let (server_id_out, server_id) = watch::channel(Some("192.168.1.10".to_owned()));
+        let sources = Sources {
+            pods: pods.clone(),
+            devices: devices.clone(),
+            inventory: inventory_in,
+            server_id,
+        };
+        tasks.spawn(annotate::run(client, sources, problems.clone(), metrics.clone()));
+        Self {
+            _server_id: server_id_out,
+            problems,
+            metrics,
+            pods,
+            devices,
+            inventory,
+            _tasks: tasks,
+        }
     }
 
     fn reasons(&self, area: Area) -> Vec<&'static str> {
@@ -333,10 +353,11 @@ async fn a_pod_of_another_uid_is_never_written() {
     let (_inventory, inventory) = watch::channel(Arc::new(inventory(Profile::Ascend910b8)));
     let problems = Problems::default();
     let metrics = Metrics::register(&mut Registry::default());
-    let sources = Sources { pods, devices, inventory };
+    let (_server_id, server_id) = watch::channel(Some("s".to_owned()));
+    let sources = Sources { pods, devices, inventory, server_id };
     let mut tasks = JoinSet::new();
     let client = stub.client.clone();
-    tasks.spawn(annotate::run(client, "s".into(), sources, problems.clone(), metrics.clone()));
+    tasks.spawn(annotate::run(client, sources, problems.clone(), metrics.clone()));
     until("both are refused for long", async || problems.open(Area::Annotate) == 2).await;
     assert_eq!(metrics.written("applied"), 0);
     let now = get(&stub.client, "a").await.unwrap();

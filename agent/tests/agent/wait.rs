@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_agent::wait::wait;
 
-use crate::deliver::{Node, order, pack};
+use super::deliver::{Node, order, pack};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_waits_until_its_completed_table_is_delivered() {
