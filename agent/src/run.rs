@@ -304,8 +304,9 @@ async fn something_to_say(
 ) {
     let known = async {
         // An error means that the agent is ending.
-        let _devices = inventory.wait_for(|inventory| inventory.settled).await;
-        let _holders = heard.wait_for(|heard| *heard).await;
+        let settled = inventory.wait_for(|inventory| inventory.settled).await.map(drop);
+        let heard = heard.wait_for(|heard| *heard).await.map(drop);
+        settled.and(heard)
     };
     let _late = tokio::time::timeout(PATIENCE, known).await;
 }
