@@ -10,5 +10,6 @@ mod suite {
     mod placement;
     mod restart;
     mod scale;
+    mod thousand;
     mod workload;
 }

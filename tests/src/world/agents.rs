@@ -120,6 +120,11 @@ impl World {
         self.agents.as_ref().context("this world was planned without agents")
     }
 
+    /// The same, to add and end agents.
+    pub fn agents_mut(&mut self) -> anyhow::Result<&mut Agents> {
+        self.agents.as_mut().context("this world was planned without agents")
+    }
+
     /// Ends the agent of a node and starts it anew, with the same directory for its state.
     pub async fn restart_agent(&mut self, node: &str) -> anyhow::Result<()> {
         let mut agents = self.agents.take().context("this world was planned without agents")?;
@@ -170,9 +175,13 @@ impl Agents {
 
     /// How to reach the hub, with a token of the node.
     pub async fn coordinator(&self, world: &World, node: &str) -> anyhow::Result<link::Settings> {
-        let token = world.agent_token(node, Some(names::AUDIENCE)).await?;
+        self.coordinator_with(node, &world.agent_token(node, Some(names::AUDIENCE)).await?)
+    }
+
+    /// The same with a token that is there.
+    pub fn coordinator_with(&self, node: &str, token: &str) -> anyhow::Result<link::Settings> {
         let file = self.folder.join(format!("{node}.token"));
-        muster_sandbox::write_private(&file, &token)?;
+        muster_sandbox::write_private(&file, token)?;
         Ok(link::Settings::new(&self.address, self.folder.join("ca.crt"), file))
     }
 
@@ -184,7 +193,7 @@ impl Agents {
         root: &Path,
     ) -> anyhow::Result<Settings> {
         let discover = discover::Settings::new(Host::at(root));
-        let state = self.folder.join(format!("{node}.state"));
+        let state = self.state_of(node);
         let coordinator = Some(self.coordinator(world, node).await?);
         let listen = Some("127.0.0.1:0".parse()?);
         Ok(Settings { coordinator, listen, ..Settings::new(node, discover, state) })
@@ -192,8 +201,13 @@ impl Agents {
 
     /// Starts an agent that has the permissions of agents only.
     pub async fn add(&mut self, world: &World, settings: Settings) -> anyhow::Result<()> {
+        let client = world.client_as(&world.agent_token(&settings.node, None).await?)?;
+        self.add_with(client, settings).await
+    }
+
+    /// Starts an agent with this client.
+    pub async fn add_with(&mut self, client: Client, settings: Settings) -> anyhow::Result<()> {
         let node = settings.node.clone();
-        let client = world.client_as(&world.agent_token(&node, None).await?)?;
         let (directories, log) = (self.directories.clone(), LogLevel::fixed());
         let agent = Agent::start(settings, client, directories, log, Problems::default()).await;
         self.agents.insert(node.clone(), agent.with_context(|| format!("the agent of {node}"))?);
@@ -205,6 +219,11 @@ impl Agents {
         let agent = self.agents.remove(node).with_context(|| format!("no agent on {node}"))?;
         agent.stop().await;
         Ok(())
+    }
+
+    /// Where agents keep what must survive a restart.
+    pub fn state_of(&self, node: &str) -> PathBuf {
+        self.folder.join(format!("{node}.state"))
     }
 
     /// All agents, by node.
