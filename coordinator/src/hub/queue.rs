@@ -102,10 +102,13 @@ impl Outbox {
         }
     }
 
-    /// The first word; its epoch goes with every order.
-    pub fn welcome(&mut self, welcome: Welcome) {
+    /// The first word, and what the peer lacks. The epoch goes with every order. The backlog does not count as
+    /// slowness: it would be the same after another reconnect.
+    pub fn welcome(&mut self, welcome: Welcome, backlog: Vec<Order>) {
         self.epoch = welcome.epoch;
+        self.most = self.most.saturating_add(backlog.len());
         self.first.push_back(FromHub::Welcome(welcome));
+        self.orders.extend(backlog);
     }
 
     /// The only word.

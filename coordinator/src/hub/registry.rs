@@ -272,6 +272,7 @@ impl Registry {
         // A table goes with the volume of its pod.
         let lives = |place: &Place| by_uid.contains_key(&place.pod_uid);
         node.wanted.retain(|place, _| lives(place));
+        node.delivered.retain(|place, _| lives(place));
         node.refused.retain(|place, _| lives(place));
         let digest = pods_digest(by_uid.values().map(|pod| &**pod));
         node.pods = Some(Pods { by_uid, digest });
