@@ -206,6 +206,14 @@ impl Queue {
         filled
     }
 
+    /// An order. For a stream that has ended it is dropped: the peer gets it when it comes back.
+    pub fn push(&self, order: Order) -> Result<(), Full> {
+        if self.inner.lock().finished {
+            return Ok(());
+        }
+        self.fill(|outbox| outbox.push(order))
+    }
+
     /// Ends the stream at once; what waits is dropped.
     pub fn cut(&self, status: Status) {
         {
@@ -332,9 +340,7 @@ mod tests {
         let queue = Queue::new(2);
         assert_eq!(queue.stalled(), Duration::ZERO);
         queue.fill(|outbox| outbox.pong(1));
-        queue
-            .fill(|outbox| outbox.push(Order::Retire { place: place("a"), generation: 1 }))
-            .unwrap();
+        queue.push(Order::Retire { place: place("a"), generation: 1 }).unwrap();
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(queue.stalled(), Duration::from_secs(5));
         queue.next().await.unwrap().unwrap();
@@ -342,5 +348,7 @@ mod tests {
         queue.cut(Status::aborted("slow"));
         assert!(queue.next().await.unwrap().is_err());
         assert!(queue.next().await.is_none());
+        queue.push(Order::Retire { place: place("a"), generation: 1 }).unwrap();
+        assert_eq!(queue.stalled(), Duration::ZERO);
     }
 }

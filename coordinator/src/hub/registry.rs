@@ -279,7 +279,8 @@ impl Registry {
         fits.then_some(before != Some(digest))
     }
 
-    /// An agent says what became of an order. What is to be sent again, with its content.
+    /// An agent says what became of an order. What is to be said to that: a table once more, with its content, or
+    /// that it is not wanted any more.
     pub fn ack(&mut self, node: &str, session: u64, ack: Ack) -> Option<Order> {
         let node = self.heard(node, session)?;
         let Ack { place, generation, outcome } = ack;
@@ -291,6 +292,10 @@ impl Registry {
                     node.delivered.insert(place.clone(), (generation, digest));
                 }
                 node.refused.remove(&place);
+                // It was on its way when it was retired, and the agent was away when it was told.
+                if let Some(Wanted::Nothing { .. }) = node.wanted.get(&place) {
+                    return node.order(&place);
+                }
             }
             Outcome::Retired if generation >= there => {
                 node.delivered.remove(&place);

@@ -10,11 +10,12 @@ pub struct Authority {
 }
 
 impl Authority {
-    pub fn new() -> Self {
+    /// Each has a name of its own: one of the same name with another key would be a forged signature.
+    pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test");
+        params.distinguished_name.push(DnType::CommonName, name);
         let pem = params.self_signed(&key).unwrap().pem();
         Self { pem, issuer: Issuer::new(params, key) }
     }

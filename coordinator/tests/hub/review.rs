@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use muster_coordinator::hub::authenticate::{AUDIENCE, Authenticate, Reviewer};
-use muster_sandbox::clock::Clock;
 use muster_sandbox::Sandbox;
+use muster_sandbox::clock::Clock;
 use serde_json::{Value, json};
 
 async fn token(sandbox: &Sandbox, account: &str, audience: &str, pod: Option<&Value>) -> String {

@@ -12,7 +12,7 @@ use crate::world::{Agent, NAME, Served, World, inventory, quick, until};
 #[tokio::test]
 async fn a_certificate_that_cannot_be_trusted_is_a_problem_with_its_cause() {
     let world = World::new();
-    let other = Authority::new();
+    let other = Authority::new("other");
     let cases = [
         (other.server(NAME, false), "UnknownIssuer"),
         (world.authority.server(NAME, true), "expired"),
@@ -34,7 +34,7 @@ async fn a_certificate_that_cannot_be_trusted_is_a_problem_with_its_cause() {
 async fn a_new_certificate_authority_is_believed_at_the_next_try() {
     let world = World::new();
     let served = world.hub(quick(), 1).await;
-    std::fs::write(world.path("ca.crt"), Authority::new().pem).unwrap();
+    std::fs::write(world.path("ca.crt"), Authority::new("other").pem).unwrap();
     let mut agent = world.agent(&served);
     assert_eq!(agent.problem().await.0, "certificate-invalid");
     std::fs::write(world.path("ca.crt"), &world.authority.pem).unwrap();

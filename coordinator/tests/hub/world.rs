@@ -271,7 +271,7 @@ impl World {
         let tokens = Arc::new(Tokens::default());
         tokens.0.lock().insert("token-n1".into(), "n1".into());
         let folder = tempfile::tempdir().unwrap();
-        let authority = Authority::new();
+        let authority = Authority::new("ours");
         std::fs::write(folder.path().join("ca.crt"), &authority.pem).unwrap();
         std::fs::write(folder.path().join("token"), "token-n1\n").unwrap();
         Self { authority, tokens, folder }

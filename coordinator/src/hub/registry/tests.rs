@@ -171,7 +171,11 @@ fn a_retired_table_that_an_agent_still_has_is_retired_when_it_comes_back() {
     let opened = registry.open(hello("n", vec![there(&order)]), 1);
     let retire = Order::Retire { place: order.place.clone(), generation: 3 };
     assert_eq!(opened.orders, [retire]);
-    assert_eq!(registry.open(hello("n", vec![]), 2).orders, []);
+    let again = registry.open(hello("n", vec![]), 2);
+    assert_eq!(again.orders, []);
+    // It was being written all the while.
+    let retire = Order::Retire { place: order.place.clone(), generation: 3 };
+    assert_eq!(registry.ack("n", again.session, delivered(&order)), Some(retire));
 }
 
 #[test]
