@@ -148,7 +148,7 @@ impl Outbox {
     }
 
     /// What to say next.
-    pub fn next(&mut self) -> Option<FromHub> {
+    pub fn take(&mut self) -> Option<FromHub> {
         if let Some(message) = self.first.pop_front() {
             return Some(message);
         }
@@ -170,7 +170,7 @@ impl Outbox {
                 }
                 self.sent.insert(blob.digest());
                 self.sending = Some((blob.clone(), 0));
-                self.next()
+                self.take()
             }
             _ => match self.orders.pop_front()? {
                 Order::Deliver { delivery, .. } => Some(FromHub::Deliver { epoch, delivery }),
@@ -250,7 +250,7 @@ impl Queue {
         loop {
             {
                 let mut inner = self.inner.lock();
-                if let Some(message) = inner.outbox.next() {
+                if let Some(message) = inner.outbox.take() {
                     let waits = !inner.outbox.is_empty();
                     inner.waits_since = waits.then(Instant::now);
                     return Some(Ok(message));
@@ -300,7 +300,7 @@ mod tests {
             FromHub::Pong(number) => format!("pong {number}"),
             other => format!("{other:?}"),
         };
-        std::iter::from_fn(|| outbox.next()).map(word).collect()
+        std::iter::from_fn(|| outbox.take()).map(word).collect()
     }
 
     #[test]

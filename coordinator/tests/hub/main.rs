@@ -1,5 +1,7 @@
 //! The hub with real agents' links, over real sockets and TLS.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
 mod certificate;
 mod crowd;
 mod link;

@@ -180,7 +180,7 @@ impl Model {
 
     fn down(&mut self) -> bool {
         let Some(at) = self.at else { return false };
-        let Some(message) = self.hubs[at].outbox.next() else { return false };
+        let Some(message) = self.hubs[at].outbox.take() else { return false };
         let outputs = self.link.received(self.now, message);
         self.perform(outputs);
         true
