@@ -448,8 +448,9 @@ impl Link {
     fn enqueue(&mut self, order: Order) -> Vec<Output> {
         let (place, generation) = (order.place(), order.generation());
         let there = self.delivered.get(place).map_or(0, |(generation, _)| *generation);
+        let there = there.max(self.running.get(place).map_or(0, Order::generation));
         if generation < there {
-            let message = format!("generation {there} of {place} is there already");
+            let message = format!("generation {there} of {place} is there already or on its way");
             return self.say(order.refused("older-generation", message));
         }
         if let Order::Deliver { delivery, .. } = &order

@@ -223,7 +223,7 @@ impl<D: Deliver> Client<D> {
                 _ = tick.tick() => self.link.tick(self.now()),
             };
             if self.link.is_up() {
-                leaving = None;
+                drop(leaving.take());
             }
             let pinged = outputs.iter().any(|o| matches!(o, Output::Send(FromAgent::Ping(_))));
             if pinged && !redialling && self.settings.token().is_ok_and(|now| now != line.token) {

@@ -61,9 +61,13 @@ pub trait Authenticate: Send + Sync + 'static {
 pub struct Reviewer {
     client: Client,
     accounts: Vec<String>,
-    remembered: Mutex<HashMap<Digest, (Instant, Result<String, Denied>)>>,
+    /// By the digest of the token: until when, and what.
+    remembered: Mutex<HashMap<Digest, Remembered>>,
     reviews: Semaphore,
 }
+
+/// An answer and until when it holds.
+type Remembered = (Instant, Result<String, Denied>);
 
 // === impl Denied ===
 

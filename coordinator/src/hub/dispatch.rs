@@ -39,7 +39,7 @@ impl Hub {
         let Some((_, queue)) = state.queues.get(node).filter(|(its, _)| *its == session) else {
             return;
         };
-        if let Err(full) = queue.fill(|outbox| outbox.push(order)) {
+        if let Err(full) = queue.push(order) {
             self.inner.metrics.refuse_stream("slow");
             tracing::warn!(node, reason = "slow", "{full}; it is cut off");
             queue.cut(ended(Status::resource_exhausted(full.to_string()), "slow"));

@@ -102,10 +102,13 @@ impl Outbox {
         }
     }
 
-    /// The first word; its epoch goes with every order.
-    pub fn welcome(&mut self, welcome: Welcome) {
+    /// The first word, and what the peer lacks. The epoch goes with every order. The backlog does not count as
+    /// slowness: it would be the same after another reconnect.
+    pub fn welcome(&mut self, welcome: Welcome, backlog: Vec<Order>) {
         self.epoch = welcome.epoch;
+        self.most = self.most.saturating_add(backlog.len());
         self.first.push_back(FromHub::Welcome(welcome));
+        self.orders.extend(backlog);
     }
 
     /// The only word.
@@ -145,7 +148,7 @@ impl Outbox {
     }
 
     /// What to say next.
-    pub fn next(&mut self) -> Option<FromHub> {
+    pub fn take(&mut self) -> Option<FromHub> {
         if let Some(message) = self.first.pop_front() {
             return Some(message);
         }
@@ -167,7 +170,7 @@ impl Outbox {
                 }
                 self.sent.insert(blob.digest());
                 self.sending = Some((blob.clone(), 0));
-                self.next()
+                self.take()
             }
             _ => match self.orders.pop_front()? {
                 Order::Deliver { delivery, .. } => Some(FromHub::Deliver { epoch, delivery }),
@@ -201,6 +204,14 @@ impl Queue {
         };
         self.ready.notify_one();
         filled
+    }
+
+    /// An order. For a stream that has ended it is dropped: the peer gets it when it comes back.
+    pub fn push(&self, order: Order) -> Result<(), Full> {
+        if self.inner.lock().finished {
+            return Ok(());
+        }
+        self.fill(|outbox| outbox.push(order))
     }
 
     /// Ends the stream at once; what waits is dropped.
@@ -239,7 +250,7 @@ impl Queue {
         loop {
             {
                 let mut inner = self.inner.lock();
-                if let Some(message) = inner.outbox.next() {
+                if let Some(message) = inner.outbox.take() {
                     let waits = !inner.outbox.is_empty();
                     inner.waits_since = waits.then(Instant::now);
                     return Some(Ok(message));
@@ -289,7 +300,7 @@ mod tests {
             FromHub::Pong(number) => format!("pong {number}"),
             other => format!("{other:?}"),
         };
-        std::iter::from_fn(|| outbox.next()).map(word).collect()
+        std::iter::from_fn(|| outbox.take()).map(word).collect()
     }
 
     #[test]
@@ -329,9 +340,7 @@ mod tests {
         let queue = Queue::new(2);
         assert_eq!(queue.stalled(), Duration::ZERO);
         queue.fill(|outbox| outbox.pong(1));
-        queue
-            .fill(|outbox| outbox.push(Order::Retire { place: place("a"), generation: 1 }))
-            .unwrap();
+        queue.push(Order::Retire { place: place("a"), generation: 1 }).unwrap();
         tokio::time::advance(Duration::from_secs(5)).await;
         assert_eq!(queue.stalled(), Duration::from_secs(5));
         queue.next().await.unwrap().unwrap();
@@ -339,5 +348,7 @@ mod tests {
         queue.cut(Status::aborted("slow"));
         assert!(queue.next().await.unwrap().is_err());
         assert!(queue.next().await.is_none());
+        queue.push(Order::Retire { place: place("a"), generation: 1 }).unwrap();
+        assert_eq!(queue.stalled(), Duration::ZERO);
     }
 }

@@ -272,13 +272,15 @@ impl Registry {
         // A table goes with the volume of its pod.
         let lives = |place: &Place| by_uid.contains_key(&place.pod_uid);
         node.wanted.retain(|place, _| lives(place));
+        node.delivered.retain(|place, _| lives(place));
         node.refused.retain(|place, _| lives(place));
         let digest = pods_digest(by_uid.values().map(|pod| &**pod));
         node.pods = Some(Pods { by_uid, digest });
         fits.then_some(before != Some(digest))
     }
 
-    /// An agent says what became of an order. What is to be sent again, with its content.
+    /// An agent says what became of an order. What is to be said to that: a table once more, with its content, or
+    /// that it is not wanted any more.
     pub fn ack(&mut self, node: &str, session: u64, ack: Ack) -> Option<Order> {
         let node = self.heard(node, session)?;
         let Ack { place, generation, outcome } = ack;
@@ -290,6 +292,10 @@ impl Registry {
                     node.delivered.insert(place.clone(), (generation, digest));
                 }
                 node.refused.remove(&place);
+                // It was on its way when it was retired, and the agent was away when it was told.
+                if let Some(Wanted::Nothing { .. }) = node.wanted.get(&place) {
+                    return node.order(&place);
+                }
             }
             Outcome::Retired if generation >= there => {
                 node.delivered.remove(&place);

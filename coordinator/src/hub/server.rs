@@ -173,18 +173,14 @@ impl Hub {
             old.cut(ended(Status::aborted("a newer stream of this node has come"), "replaced"));
         }
         self.inner.metrics.peers.set(state.queues.len() as i64);
-        queue.fill(|outbox| {
-            outbox.welcome(Welcome {
-                epoch,
-                version: settings.version.clone(),
-                inventory: opened.inventory,
-                pods: opened.pods,
-                ping_every: settings.ping_every,
-            });
-        });
-        for order in opened.orders {
-            self.tell(&state, &node, opened.session, order);
-        }
+        let welcome = Welcome {
+            epoch,
+            version: settings.version.clone(),
+            inventory: opened.inventory,
+            pods: opened.pods,
+            ping_every: settings.ping_every,
+        };
+        queue.fill(|outbox| outbox.welcome(welcome, opened.orders));
         Ok(Some(Peer { node, session: opened.session, queue: queue.clone() }))
     }
 

@@ -1,0 +1,34 @@
+//! Certificates for hubs, good ones and bad ones.
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use tonic::transport::{Identity, ServerTlsConfig};
+
+/// An authority.
+pub struct Authority {
+    pub pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    /// Each has a name of its own: one of the same name with another key would be a forged signature.
+    pub fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, name);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// A server's certificate for this name.
+    pub fn server(&self, name: &str, expired: bool) -> ServerTlsConfig {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        if expired {
+            params.not_before = date_time_ymd(2001, 1, 1);
+            params.not_after = date_time_ymd(2002, 1, 1);
+        }
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        ServerTlsConfig::new().identity(Identity::from_pem(certificate, key.serialize_pem()))
+    }
+}

@@ -1,0 +1,11 @@
+//! The hub with real agents' links, over real sockets and TLS.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod certificate;
+mod crowd;
+mod link;
+mod model;
+mod review;
+mod trust;
+mod world;
