@@ -14,6 +14,7 @@ use crate::World;
 use muster_sandbox::hardware::Profile;
 use narrator::Narrator;
 
+mod agents;
 mod args;
 mod narrator;
 mod story;

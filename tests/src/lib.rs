@@ -18,6 +18,7 @@
 
 pub mod behaviour;
 pub mod demo;
+pub mod footprint;
 pub mod world;
 
 pub use world::World;

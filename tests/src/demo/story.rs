@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
-use super::PROFILES;
 use super::narrator::Narrator;
 use super::table::{WIDTH, short_ids, table};
+use super::{PROFILES, agents};
 use crate::World;
 use crate::world::jobset::{phase, selector, summary};
 use crate::world::{Ended, HeldDevices, Seen, until_told};
@@ -38,9 +38,12 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
         );
         narrator.step("starting an API server in memory and its controllers");
     }
-    narrator.step(&format!("starting {nodes} nodes of each of {} kinds", PROFILES.len()));
+    narrator.step(&format!(
+        "starting {nodes} nodes of each of {} kinds, each with its agent",
+        PROFILES.len()
+    ));
     let plan = PROFILES.iter().fold(World::new(), |plan, p| plan.nodes_of(*p, nodes));
-    let world = plan.port(port).start().await.context("the cluster does not start")?;
+    let world = plan.port(port).agents().start().await.context("the cluster does not start")?;
     narrator.step("the cluster is up");
     narrator.more(&format!(
         "URL         {}\nkubeconfig  {}\nnodes' /    {}",
@@ -54,6 +57,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
 /// Shows nodes, a JobSet on its way to completion, and which pod had which devices.
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
+    agents::show(narrator, world).await?;
     world.create(MANIFEST).await?;
     narrator
         .step(&format!("submitted JobSet {JOBSET}: 4 pods with 8 NPUs each, 2 with 4 GPUs each"));
@@ -78,6 +82,7 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     }
     narrator.step("asked each node's kubelet, on its pod-resources socket, who holds what");
     check(&running, &held)?;
+    agents::show_annotations(narrator, world, JOBSET).await?;
 
     world.gate().open();
     narrator.step("the pods' work is done; they may end");
@@ -99,7 +104,7 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     Ok(())
 }
 
-async fn wait<T>(
+pub(super) async fn wait<T>(
     narrator: &mut Narrator,
     what: &str,
     look: impl AsyncFnMut() -> anyhow::Result<Seen<T>>,
@@ -167,7 +172,7 @@ fn wanted(pod: &Pod) -> impl Iterator<Item = (String, String)> {
         .into_iter()
 }
 
-fn node_of(pod: &Pod) -> &str {
+pub(super) fn node_of(pod: &Pod) -> &str {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("-")
 }
 
