@@ -167,6 +167,8 @@ pub async fn follow(
         };
         if known && !*heard.borrow() {
             heard.send_replace(true);
+            // Whoever waits for news learns that "none" is the news.
+            out.send_modify(|_| {});
         }
         let poll = if unresolved > 0 { settings.poll_unresolved } else { settings.poll };
         tokio::select! {

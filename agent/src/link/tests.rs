@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use muster_proto::device::{Device, Vendor};
-use muster_proto::link::{Chunk, LARGEST_CHUNK};
+use muster_proto::link::{Chunk, LARGEST_CHUNK, Outcome};
 use muster_proto::pod::PodRef;
 use proptest::prelude::*;
 
