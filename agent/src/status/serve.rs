@@ -82,8 +82,9 @@ async fn only_local(State(()): State<()>, request: Request, next: Next) -> Respo
 }
 
 fn names_loopback(host: &str) -> bool {
-    if let Ok(address) = host.parse::<SocketAddr>() {
-        return address.ip().is_loopback();
+    let address = host.parse::<SocketAddr>().map(|address| address.ip()).or_else(|_| host.parse());
+    if let Ok(address) = address {
+        return address.is_loopback();
     }
     let name = host.rsplit_once(':').map_or(host, |(name, port)| match port.parse::<u16>() {
         Ok(_) => name,

@@ -38,7 +38,12 @@ pub struct Args {
     pub nodes: u32,
 
     /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"
-    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "warn,muster_agent=error")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "RUST_LOG",
+        default_value = "warn,muster_agent=error"
+    )]
     pub log: String,
 }
 
