@@ -4,5 +4,6 @@
 mod agent {
     mod deliver;
     mod pods;
+    mod program;
     mod wait;
 }
