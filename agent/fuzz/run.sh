@@ -13,6 +13,7 @@ cover="$cover -Cllvm-args=-simplifycfg-branch-fold-threshold=0"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}"
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
+export CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true
 # With --target, programs that only build are not instrumented.
 RUSTFLAGS="--cfg fuzzing $cover" cargo +nightly build --release --target "$host" --bin "$target"
 mkdir -p "corpus/$target" "artifacts/$target"
