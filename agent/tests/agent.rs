@@ -3,6 +3,7 @@
 
 mod agent {
     mod deliver;
+    mod laws;
     mod pods;
     mod program;
     mod wait;

@@ -18,7 +18,7 @@ use crate::problem::Finding;
 const LARGEST: usize = 4 * 1024 * 1024;
 
 /// More tables than any node has pods.
-const MOST: usize = 4096;
+pub const MOST: usize = 4096;
 
 /// The form of the file.
 const VERSION: u32 = 1;
@@ -57,6 +57,14 @@ pub fn parse(text: &[u8]) -> Result<Records, String> {
         records.set(place, record);
     }
     Ok(records)
+}
+
+/// What the file shall say, at most [`MOST`] tables.
+pub fn print(records: &Records) -> Result<Vec<u8>, serde_json::Error> {
+    let entry =
+        |(place, record): (&Place, &Record)| Entry { place: place.clone(), record: *record };
+    let tables = records.iter().take(MOST).map(entry).collect();
+    serde_json::to_vec(&Written { version: VERSION, epoch: records.epoch(), tables })
 }
 
 // === impl RecordsFile ===
@@ -103,10 +111,6 @@ impl RecordsFile {
 
     fn replace(&self, records: &Records) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let entry =
-            |(place, record): (&Place, &Record)| Entry { place: place.clone(), record: *record };
-        let tables = records.iter().take(MOST).map(entry).collect();
-        let written = Written { version: VERSION, epoch: records.epoch(), tables };
         let temporary = self.directory.join("delivered.json.new");
         // The directory is root's alone, so a fixed name is safe; a link there is still not followed.
         match fs::remove_file(&temporary) {
@@ -115,7 +119,7 @@ impl RecordsFile {
         }
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(&serde_json::to_vec(&written)?)?;
+        file.write_all(&print(records)?)?;
         file.sync_all()?;
         fs::rename(&temporary, self.path())?;
         File::open(&self.directory)?.sync_all()

@@ -10,7 +10,7 @@ use muster_proto::device::HostAddress;
 use crate::host::Host;
 use crate::problem::Finding;
 
-mod parse;
+pub mod parse;
 mod server_id;
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ mod facts;
 mod files;
 #[cfg(feature = "nvml")]
 mod nvml;
-mod parse;
+pub mod parse;
 mod smi;
 #[cfg(test)]
 mod tests;

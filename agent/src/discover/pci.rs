@@ -16,7 +16,7 @@ use muster_proto::device::{Join, PciAddress};
 use crate::host::{Host, HostError};
 use crate::problem::Finding;
 
-mod parse;
+pub mod parse;
 #[cfg(test)]
 mod tests;
 

@@ -9,7 +9,7 @@ use muster_proto::device::{Nic, PciAddress, PortState};
 use crate::host::Host;
 use crate::problem::Finding;
 
-mod parse;
+pub mod parse;
 #[cfg(test)]
 mod tests;
 

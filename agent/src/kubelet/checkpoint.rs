@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,8 +18,8 @@ use muster_proto::Message;
 use muster_proto::annotation::MOST_DEVICES;
 use muster_proto::device::Vendor;
 use muster_proto::deviceplugin::v1beta1::ContainerAllocateResponse;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::device_id::number;
 
@@ -71,9 +72,12 @@ struct File {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Data {
-    #[serde(default)]
-    pod_device_entries: Option<Vec<Written>>,
+    #[serde(default, deserialize_with = "entries")]
+    pod_device_entries: Checkpoint,
 }
+
+/// Reads the list one by one: a whole list of anything would take far more memory than its text.
+struct Entries;
 
 /// One entry that cannot be read does not hide the others.
 #[derive(Deserialize)]
@@ -125,8 +129,36 @@ impl Checkpoint {
             return Err(CheckpointError::TooLarge(text.len()));
         }
         let file: File = serde_json::from_str(text)?;
-        let mut read = Self::default();
-        for written in file.data.pod_device_entries.unwrap_or_default() {
+        Ok(file.data.pod_device_entries)
+    }
+
+    /// The entries of one pod.
+    pub fn of<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| entry.pod == uid)
+    }
+}
+
+/// The list of entries, or null. What cannot be read is counted as it comes and not kept.
+fn entries<'de, D: Deserializer<'de>>(from: D) -> Result<Checkpoint, D::Error> {
+    from.deserialize_any(Entries)
+}
+
+// === impl Entries ===
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Checkpoint;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of entries")
+    }
+
+    fn visit_unit<E>(self) -> Result<Checkpoint, E> {
+        Ok(Checkpoint::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Checkpoint, A::Error> {
+        let mut read = Checkpoint::default();
+        while let Some(written) = seq.next_element()? {
             match written {
                 Written::Entry { pod, container, resource, ids, answer } => {
                     let answer = answer.and_then(|text| decode(&text));
@@ -137,12 +169,9 @@ impl Checkpoint {
         }
         Ok(read)
     }
-
-    /// The entries of one pod.
-    pub fn of<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a Entry> {
-        self.entries.iter().filter(move |entry| entry.pod == uid)
-    }
 }
+
+// === impl Ids ===
 
 impl Ids {
     fn all(self) -> Vec<String> {

@@ -13,8 +13,7 @@ use std::time::SystemTime;
 
 use muster_proto::delivery::{LARGEST_TABLE, generation_file};
 use serde::Deserializer;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::WaitError;
 
@@ -119,11 +118,11 @@ pub fn look(path: &Path) -> Result<Look, WaitError> {
 /// Whether this is a whole table; the error is one of reading.
 pub fn check(json: impl Read) -> io::Result<Option<NotYet>> {
     let mut json = serde_json::Deserializer::from_reader(json);
-    let head = (&mut json).deserialize_any(Head).and_then(|head| json.end().map(|()| head));
+    let head = (&mut json).deserialize_any(Head::Table).and_then(|head| json.end().map(|()| head));
     Ok(match head {
         Ok(Status::None) => None,
         Ok(Status::Text(text)) if text == COMPLETED => None,
-        Ok(Status::Text(text)) => Some(NotYet::Status(text.chars().take(64).collect())),
+        Ok(Status::Text(text)) => Some(NotYet::Status(text)),
         Ok(Status::Other) => Some(NotYet::StatusType),
         Err(error) if error.is_io() => return Err(error.into()),
         Err(error) => {
@@ -154,8 +153,14 @@ enum Status {
     Other,
 }
 
-/// Reads `status` of an object and skips all else.
-struct Head;
+/// Reads `status` of an object and skips all else; nothing that is skipped is held in memory.
+#[derive(Clone, Copy)]
+enum Head {
+    /// At the table.
+    Table,
+    /// At its status.
+    Status,
+}
 
 // === impl Table ===
 
@@ -178,6 +183,23 @@ impl Table {
 
 // === impl Head ===
 
+impl Head {
+    fn no_text(self) -> Status {
+        match self {
+            Self::Table => Status::None,
+            Self::Status => Status::Other,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Head {
+    type Value = Status;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Status, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
 impl<'de> Visitor<'de> for Head {
     type Value = Status;
 
@@ -188,44 +210,46 @@ impl<'de> Visitor<'de> for Head {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Status, A::Error> {
         let mut status = Status::None;
         while let Some(key) = map.next_key::<String>()? {
-            if key == "status" {
-                status = match map.next_value()? {
-                    Value::String(text) => Status::Text(text),
-                    _ => Status::Other,
-                };
-            } else {
-                map.next_value::<IgnoredAny>()?;
+            match self {
+                Self::Table if key == "status" => status = map.next_value_seed(Self::Status)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(status)
+        Ok(match self {
+            Self::Table => status,
+            Self::Status => Status::Other,
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Status, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<Status, E> {
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<Status, E> {
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 
     fn visit_u64<E>(self, _: u64) -> Result<Status, E> {
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Status, E> {
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Status, E> {
-        Ok(Status::None)
+    fn visit_str<E>(self, text: &str) -> Result<Status, E> {
+        Ok(match self {
+            Self::Table => Status::None,
+            Self::Status => Status::Text(text.chars().take(64).collect()),
+        })
     }
 
     fn visit_unit<E>(self) -> Result<Status, E> {
-        Ok(Status::None)
+        Ok(self.no_text())
     }
 }

@@ -219,6 +219,16 @@ fn times_are_read_as_people_write_them() {
     }
 }
 
+#[test]
+fn a_status_that_is_no_text_is_skipped_however_deep_it_is() {
+    let deep = format!(r#"{{"status":{}1{},"x":0}}"#, "[".repeat(500), "]".repeat(500));
+    let told = ["{\"status\":{\"status\":\"completed\"}}", "{\"status\":null}", &deep]
+        .map(|text| check(text.as_bytes()).unwrap());
+    assert_eq!(told, [const { Some(NotYet::StatusType) }; 3]);
+    let cut = check(&deep.as_bytes()[..deep.len() / 2]).unwrap();
+    assert!(matches!(cut, Some(NotYet::NotJson { .. })), "{cut:?}");
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_complete_or_have_a_reason(

@@ -1,4 +1,4 @@
-//! The kernel's files about addresses and routes.
+//! The kernel's files about addresses and routes. Pure.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,14 +10,17 @@ const NAME: usize = 15;
 
 /// A network that an interface reaches without a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub struct Route {
+    /// The interface.
     pub interface: String,
+    /// An address of the network.
     pub network: u32,
+    /// The bits of it that count.
     pub mask: u32,
 }
 
 /// The host's own IPv4 addresses, of `fib_trie`: leaves that are followed by `/32 host LOCAL`.
-pub(super) fn local(text: &str) -> BTreeSet<Ipv4Addr> {
+pub fn local(text: &str) -> BTreeSet<Ipv4Addr> {
     let mut found = BTreeSet::new();
     let mut leaf: Option<Ipv4Addr> = None;
     for line in text.lines().map(str::trim) {
@@ -33,7 +36,7 @@ pub(super) fn local(text: &str) -> BTreeSet<Ipv4Addr> {
 }
 
 /// The directly reached networks, of `route`.
-pub(super) fn routes(text: &str) -> Vec<Route> {
+pub fn routes(text: &str) -> Vec<Route> {
     let hex = |word: Option<&str>| u32::from_str_radix(word?, 16).ok().map(u32::swap_bytes);
     let route = |line: &str| {
         // Iface Destination Gateway Flags RefCnt Use Metric Mask …
@@ -47,14 +50,14 @@ pub(super) fn routes(text: &str) -> Vec<Route> {
 }
 
 /// The interface whose network has this address, the narrowest first; empty when there is none.
-pub(super) fn interface(routes: &[Route], ip: Ipv4Addr) -> &str {
+pub fn interface(routes: &[Route], ip: Ipv4Addr) -> &str {
     let has = |route: &&Route| u32::from(ip) & route.mask == route.network & route.mask;
     let found = routes.iter().filter(has).max_by_key(|route| route.mask.count_ones());
     found.map_or("", |route| &route.interface)
 }
 
 /// The host's IPv6 addresses, of `if_inet6`.
-pub(super) fn inet6(text: &str) -> Vec<HostAddress> {
+pub fn inet6(text: &str) -> Vec<HostAddress> {
     let address = |line: &str| {
         // address ifindex prefix-length scope flags name
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -70,7 +73,7 @@ pub(super) fn inet6(text: &str) -> Vec<HostAddress> {
 }
 
 /// The name of an interface.
-pub(super) fn name(text: &str) -> Option<String> {
+pub fn name(text: &str) -> Option<String> {
     let fits = (1..=NAME).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     (fits && !text.contains('/')).then(|| text.to_owned())
 }

@@ -1,4 +1,6 @@
 //! What the driver's files and `nvidia-smi` write.
+//!
+//! Pure: text in, values out. What comes out is bounded, whatever the text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +9,7 @@ use muster_proto::device::{Fabric, Join, Mig, PciAddress};
 use crate::discover::matrix::{plain, uncoloured};
 
 /// How many GPUs one node may have; more is nonsense.
-pub(super) const MOST: u32 = 256;
+pub const MOST: u32 = 256;
 
 /// How many slices one GPU may have.
 const SLICES: usize = 64;
@@ -17,32 +19,43 @@ const MODEL: usize = 96;
 
 /// What `/proc/driver/nvidia/gpus/<address>/information` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Information {
+pub struct Information {
+    /// `NVIDIA H100 80GB HBM3`.
     pub model: String,
+    /// `GPU-…`, once the driver knows it.
     pub uuid: Option<String>,
+    /// The N of `/dev/nvidiaN`.
     pub minor: Option<u32>,
+    /// Whether the administrator took it out of use.
     pub excluded: bool,
 }
 
 /// One line of `nvidia-smi --query-gpu=index,uuid,pci.bus_id,name[,fabric…]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub struct Row {
+    /// The tool's number of it.
     pub index: u32,
+    /// `GPU-…`.
     pub uuid: Option<String>,
+    /// Where it is plugged in.
     pub pci: PciAddress,
+    /// `NVIDIA H100 80GB HBM3`.
     pub model: String,
+    /// The NVLink domain across nodes.
     pub fabric: Option<Fabric>,
 }
 
 /// Joins of GPUs by NVLink, by the tool's indexes, and the GPUs that it named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Topology {
+pub struct Topology {
+    /// The GPUs that have a row.
     pub gpus: BTreeSet<u32>,
+    /// Pairs of them, the smaller first, and how many links they have.
     pub joins: BTreeMap<(u32, u32), u8>,
 }
 
 /// The driver's version: the first word of numbers in the first line.
-pub(super) fn version(text: &str) -> Option<String> {
+pub fn version(text: &str) -> Option<String> {
     let line = text.lines().next()?.strip_prefix("NVRM version:")?;
     let numbered = |word: &&str| {
         let mut parts = word.split('.');
@@ -54,7 +67,7 @@ pub(super) fn version(text: &str) -> Option<String> {
 }
 
 /// `Key: \t value` lines. Values may have colons.
-pub(super) fn information(text: &str) -> Information {
+pub fn information(text: &str) -> Information {
     let mut found = Information::default();
     for (key, value) in text.lines().take(64).filter_map(|line| line.split_once(':')) {
         let value = value.trim();
@@ -70,7 +83,7 @@ pub(super) fn information(text: &str) -> Information {
 }
 
 /// A UUID; question marks stand for one that the driver does not know yet.
-pub(super) fn uuid(text: &str, prefix: &str) -> Option<String> {
+pub fn uuid(text: &str, prefix: &str) -> Option<String> {
     let text = text.trim();
     let rest = text.strip_prefix(prefix)?;
     // Old drivers name slices `MIG-GPU-<uuid>/1/0`.
@@ -79,7 +92,7 @@ pub(super) fn uuid(text: &str, prefix: &str) -> Option<String> {
 }
 
 /// The lines of a query that are lines of a query, and how many are not.
-pub(super) fn rows(text: &str) -> (Vec<Row>, usize) {
+pub fn rows(text: &str) -> (Vec<Row>, usize) {
     let mut other = 0;
     let mut rows = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -107,7 +120,7 @@ fn row(line: &str) -> Option<Row> {
 }
 
 /// A domain across nodes. `N/A` and zeros are none.
-pub(super) fn fabric(cluster: &str, clique: &str) -> Option<Fabric> {
+pub fn fabric(cluster: &str, clique: &str) -> Option<Fabric> {
     let hex = cluster.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let named = cluster.len() == 36 && hex && cluster.bytes().any(|b| b != b'0' && b != b'-');
     let clique_id = clique.parse().ok()?;
@@ -120,7 +133,7 @@ pub(super) fn fabric(cluster: &str, clique: &str) -> Option<Fabric> {
 /// GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)
 ///   MIG 1g.10gb     Device  0: (UUID: MIG-…)
 /// ```
-pub(super) fn slices(text: &str) -> BTreeMap<u32, Vec<Mig>> {
+pub fn slices(text: &str) -> BTreeMap<u32, Vec<Mig>> {
     let mut found: BTreeMap<u32, Vec<Mig>> = BTreeMap::new();
     let mut gpu = None;
     for line in text.lines() {
@@ -148,7 +161,7 @@ fn slice(line: &str) -> Option<Mig> {
 }
 
 /// The NVLink cells of `nvidia-smi topo -m`. Its other words are those of PCI paths, which we read ourselves.
-pub(super) fn topology(text: &str) -> Topology {
+pub fn topology(text: &str) -> Topology {
     let mut found = Topology::default();
     let mut columns: Vec<Option<u32>> = Vec::new();
     for line in uncoloured(text).lines().take(2 * MOST as usize) {

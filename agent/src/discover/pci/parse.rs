@@ -1,4 +1,4 @@
-//! Texts of a PCI function's files.
+//! Texts of a PCI function's files. Pure.
 
 use muster_proto::device::Malformed;
 
@@ -6,12 +6,12 @@ use muster_proto::device::Malformed;
 const CPUS: usize = 1024;
 
 /// `0x10de`.
-pub(super) fn id(text: &str) -> Result<u16, Malformed> {
+pub fn id(text: &str) -> Result<u16, Malformed> {
     hex(text, 4).and_then(|value| u16::try_from(value).ok()).ok_or(Malformed::new("PCI id", text))
 }
 
 /// `0x030200`.
-pub(super) fn class(text: &str) -> Result<u32, Malformed> {
+pub fn class(text: &str) -> Result<u32, Malformed> {
     hex(text, 6).ok_or(Malformed::new("PCI class", text))
 }
 
@@ -22,12 +22,12 @@ fn hex(text: &str, most: usize) -> Option<u32> {
 }
 
 /// `1`; `-1` is a machine that does not tell.
-pub(super) fn numa(text: &str) -> Option<u32> {
+pub fn numa(text: &str) -> Option<u32> {
     text.trim().parse().ok()
 }
 
 /// `0-55,112-167`, as it is.
-pub(super) fn cpus(text: &str) -> Option<String> {
+pub fn cpus(text: &str) -> Option<String> {
     let text = text.trim();
     let listed = text.bytes().all(|b| b.is_ascii_digit() || b == b',' || b == b'-');
     (listed && (1..=CPUS).contains(&text.len())).then(|| text.to_owned())

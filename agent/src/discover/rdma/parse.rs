@@ -1,4 +1,4 @@
-//! Texts of a card's files, and which GID to use.
+//! Texts of a card's files, and which GID to use. Pure.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,9 +9,10 @@ const WORD: usize = 64;
 
 /// One entry of a port's table that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gid {
+pub struct Gid {
     /// Its number.
     pub index: u32,
+    /// Itself: an address in most cases.
     pub value: Ipv6Addr,
     /// RoCE v2: it travels in UDP and can be routed.
     pub v2: bool,
@@ -39,7 +40,7 @@ impl Gid {
 ///
 /// InfiniBand: the first. Ethernet: RoCE v2 with an IPv4 address, else with an IPv6 address that is not
 /// link-local. The last of several: addresses that were added later are the administrator's.
-pub(super) fn choose<'a>(layer: &str, gids: &'a [Gid]) -> Option<&'a Gid> {
+pub fn choose<'a>(layer: &str, gids: &'a [Gid]) -> Option<&'a Gid> {
     if layer.trim() == "InfiniBand" {
         return gids.iter().find(|gid| gid.index == 0);
     }
@@ -57,17 +58,17 @@ pub(super) fn choose<'a>(layer: &str, gids: &'a [Gid]) -> Option<&'a Gid> {
 }
 
 /// `0000:0000:0000:0000:0000:ffff:0a28:0001`; all zero is an empty place.
-pub(super) fn gid(text: &str) -> Option<Ipv6Addr> {
+pub fn gid(text: &str) -> Option<Ipv6Addr> {
     text.trim().parse().ok().filter(|value: &Ipv6Addr| !value.is_unspecified())
 }
 
 /// `RoCE v2`, not `IB/RoCE v1`.
-pub(super) fn is_v2(text: &str) -> bool {
+pub fn is_v2(text: &str) -> bool {
     text.trim() == "RoCE v2"
 }
 
 /// `4: ACTIVE`. A port that is up but not active cannot be used.
-pub(super) fn state(text: &str) -> PortState {
+pub fn state(text: &str) -> PortState {
     match text.trim().split(':').next().unwrap_or_default() {
         "4" => PortState::Up,
         "1" | "2" | "3" | "5" => PortState::Down,
@@ -76,21 +77,21 @@ pub(super) fn state(text: &str) -> PortState {
 }
 
 /// `400 Gb/sec (4X NDR)`: whole gigabits per second.
-pub(super) fn rate(text: &str) -> Option<u32> {
+pub fn rate(text: &str) -> Option<u32> {
     let (number, _) = text.trim().split_once(" Gb/sec")?;
     let whole = number.split('.').next().unwrap_or_default();
     whole.parse().ok().filter(|rate| *rate > 0)
 }
 
 /// A name that can be part of a path: `mlx5_0`, `eth_rdma0`.
-pub(super) fn name(text: &str) -> Option<String> {
+pub fn name(text: &str) -> Option<String> {
     let text = text.trim();
     let fits = (1..=WORD).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     (fits && !text.contains('/') && !text.starts_with('.')).then(|| text.to_owned())
 }
 
 /// A text that can be shown: without control characters, cut.
-pub(super) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.trim().chars().filter(|c| !c.is_control()).take(WORD).collect()
 }
 

@@ -69,6 +69,17 @@ fn a_kubelet_that_gave_nothing_yet_has_an_empty_checkpoint() {
 }
 
 #[test]
+fn a_long_list_of_nonsense_is_counted_and_not_kept() {
+    let text = format!(r#"{{"Data":{{"PodDeviceEntries":[{}null]}}}}"#, "1,[],".repeat(50_000));
+    let read = Checkpoint::parse(&text).unwrap();
+    assert_eq!((read.entries.capacity(), read.unread), (0, 100_001));
+    for text in ["{}", "1", "\"x\"", "true"] {
+        let text = format!(r#"{{"Data":{{"PodDeviceEntries":{text}}}}}"#);
+        assert_eq!(Checkpoint::parse(&text).unwrap_err().reason(), "malformed", "{text}");
+    }
+}
+
+#[test]
 fn what_a_plugin_really_gave_is_read_from_its_environment_or_its_files() {
     let ids = |all: &[&str]| Some(all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
     let ascend = |value: &str| answer(&[("ASCEND_VISIBLE_DEVICES", value)], &[]);

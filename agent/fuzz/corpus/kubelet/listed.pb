@@ -1,0 +1,6 @@
+
+>
+w-0team1
+main)
+huawei.com/Ascend910Ascend910-0
+

@@ -1,0 +1,4 @@
+"X
+>
+$0a0b0c0d-0000-4000-8000-000000000001tablesranktable.json*
+bad-modemode 777
