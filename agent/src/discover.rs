@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use muster_proto::device::{Device, Driver, HostAddress, Inventory, Link, Nic, SuperPod};
 use tokio::sync::watch;
 
-use crate::directories::Directories;
+use crate::directories::{Directories, Interest};
 use crate::host::Host;
 use crate::problem::{Area, Finding, Problems};
 use crate::tool::Tools;
@@ -38,9 +38,8 @@ const TOGETHER: Duration = Duration::from_millis(20);
 /// How long reading files may take before it is called a problem.
 const FILES_LIMIT: Duration = Duration::from_secs(5);
 
-/// Directories whose changes mean that devices came or went.
-const WATCHED: [&str; 5] =
-    ["/dev", "/dev/infiniband", "/etc", "/usr/local/Ascend/driver", "/sys/class/infiniband"];
+/// A busy directory is looked at so often at most.
+const BETWEEN: Duration = Duration::from_millis(200);
 
 /// What one source has found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,6 +97,16 @@ impl Settings {
     }
 }
 
+/// What in the tree tells that devices came or went, or were configured anew.
+fn watched(host: &Host) -> Vec<Interest> {
+    vec![
+        Interest::entries(host.path("/dev"), &["davinci", "nvidia"]),
+        Interest::entries(host.path("/dev/infiniband"), &[]),
+        Interest::files(host.path("/etc"), &["hccn.conf", "ascend_install.info"]),
+        Interest::files(host.path("/usr/local/Ascend/driver"), &["version.info"]),
+    ]
+}
+
 /// One whole look.
 pub async fn once(settings: &Settings) -> Found {
     Sources::new(&settings.host).look(settings.tools.as_ref()).await
@@ -111,8 +120,7 @@ pub async fn follow(
     metrics: Metrics,
     inventory: watch::Sender<Arc<Inventory>>,
 ) {
-    let paths = WATCHED.map(|path| settings.host.path(path)).to_vec();
-    let mut changes = directories.subscribe(paths, &problems);
+    let mut changes = directories.subscribe(watched(&settings.host), &problems);
     let mut sources = Sources::new(&settings.host);
     let publish = |found: Found| {
         for (area, findings) in found.findings {
@@ -140,6 +148,7 @@ pub async fn follow(
         let found;
         (sources, found) = quick(sources, &problems).await;
         metrics.took("files", began.elapsed());
+        let read = Instant::now();
         publish(found);
         if tools_due <= tokio::time::Instant::now() {
             let began = Instant::now();
@@ -150,7 +159,10 @@ pub async fn follow(
         }
         tokio::select! {
             () = inventory.closed() => return,
-            () = changes.next() => tokio::time::sleep(TOGETHER).await,
+            () = changes.next() => {
+                let rested = BETWEEN.saturating_sub(read.elapsed());
+                tokio::time::sleep(TOGETHER.max(rested)).await;
+            }
             () = tokio::time::sleep(settings.files_every) => changes.again(),
             () = tokio::time::sleep_until(tools_due) => {}
         }

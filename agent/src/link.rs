@@ -52,8 +52,8 @@ pub use status::{LinkCollector, LinkState, LinkStatus};
 /// How long a hub may take to say Welcome.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How many orders are carried out at once: each may hold an unpacked part in memory.
-const AT_ONCE: usize = 2;
+/// How many orders are carried out at once. Most of them wait for a pod or a volume; who writes limits how many do.
+const AT_ONCE: usize = 64;
 
 /// Who takes orders; the part of the agent that writes into volumes.
 pub trait Deliver: Send + Sync + 'static {
@@ -71,6 +71,17 @@ pub trait Deliver: Send + Sync + 'static {
         place: &Place,
         generation: u64,
     ) -> impl Future<Output = Result<(), Refused>> + Send;
+
+    /// Looks which tables are still where they were put, before they are told of.
+    fn verify(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// A hub of this epoch leads. Remembered beyond the life of the process when this returns.
+    fn saw(&self, epoch: u64) -> impl Future<Output = ()> + Send {
+        let _ = epoch;
+        async {}
+    }
 
     /// What is where it should be.
     fn delivered(&self) -> Vec<Delivered>;
@@ -146,7 +157,8 @@ pub enum Output {
 pub enum Ended {
     /// Somebody newer was seen before.
     #[error(
-        "the hub is of epoch {hub}, but epoch {seen} was seen before; it is no longer the leader"
+        "the hub is of epoch {hub}, but epoch {seen} was seen before: it is no longer the leader. If the cluster was \
+         restored from a backup, remove delivered.json from this agent's state directory and restart it"
     )]
     OlderEpoch {
         /// The hub's.
@@ -252,6 +264,12 @@ impl Link {
             unsaid: VecDeque::new(),
             blobs: Blobs::default(),
         }
+    }
+
+    /// What is where it should be; asked before a stream is opened, since pods come and go.
+    pub fn delivered(&mut self, delivered: Vec<Delivered>) {
+        let known = |Delivered { place, generation, digest }| (place, (generation, digest));
+        self.delivered = delivered.into_iter().map(known).collect();
     }
 
     /// The highest epoch seen.

@@ -30,6 +30,8 @@ pub enum Area {
     PodResources,
     /// The kubelet's checkpoint.
     Checkpoint,
+    /// The address that names this server.
+    ServerId,
     /// Watching pods and the node.
     Pods,
     /// Which pod holds which device.
@@ -87,13 +89,14 @@ struct Inner {
 
 impl Area {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Ascend,
         Self::Nvidia,
         Self::Network,
         Self::Watch,
         Self::PodResources,
         Self::Checkpoint,
+        Self::ServerId,
         Self::Pods,
         Self::Assignment,
         Self::Annotate,
@@ -110,6 +113,7 @@ impl Area {
             Self::Watch => "watch",
             Self::PodResources => "pod-resources",
             Self::Checkpoint => "checkpoint",
+            Self::ServerId => "server-id",
             Self::Pods => "pods",
             Self::Assignment => "assignment",
             Self::Annotate => "annotate",

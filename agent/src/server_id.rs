@@ -42,7 +42,7 @@ pub async fn follow(
         let addresses = inventory.borrow_and_update().addresses.clone();
         match net::server_id(&source, &addresses, internal) {
             Ok(address) => {
-                problems.clear(Area::Network, SUBJECT);
+                problems.clear(Area::ServerId, SUBJECT);
                 let address = Some(address.to_string());
                 chosen.send_if_modified(|known| {
                     let changed = *known != address;
@@ -54,7 +54,7 @@ pub async fn follow(
                 });
             }
             Err(error) => {
-                problems.raise(Area::Network, Finding::new("no-server-id", SUBJECT, error))
+                problems.raise(Area::ServerId, Finding::new("no-server-id", SUBJECT, error))
             }
         }
         tokio::select! {

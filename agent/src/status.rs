@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use muster_proto::device::Inventory;
 use muster_proto::pod::PodDevices;
 use prometheus_client::registry::Registry;
@@ -23,7 +23,7 @@ mod page;
 mod serve;
 
 pub use metrics::ProblemCollector;
-pub use serve::serve;
+pub use serve::{Caller, serve};
 
 /// How much of a request for another log level is read.
 const LARGEST_LEVEL: usize = 1024;
@@ -96,7 +96,7 @@ impl Status {
             return Some("the pods of this node have not been listed yet");
         }
         match &self.link {
-            Some(link) if !link.borrow().is_connected() => {
+            Some(link) if link.borrow().connects == 0 => {
                 Some("there is no stream to the coordinator")
             }
             _ => None,
@@ -191,7 +191,15 @@ async fn level(State(status): State<Status>) -> String {
     status.log.get() + "\n"
 }
 
-async fn set_level(State(status): State<Status>, wanted: String) -> Response {
+async fn set_level(
+    State(status): State<Status>,
+    Extension(Caller(caller)): Extension<Caller>,
+    wanted: String,
+) -> Response {
+    if !caller.is_loopback() {
+        let text = "the log level is changed from the node itself\n";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
     match status.log.set(wanted.trim()) {
         Ok(()) => format!("{}\n", status.log.get()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),

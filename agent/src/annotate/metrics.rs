@@ -30,15 +30,10 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let results = Family::default();
         let help = "Annotations sent to the API, by what became of them";
-        registry.register("muster_agent_annotations", help, results.clone());
+        registry.register("annotations", help, results.clone());
         let latency = Histogram::new(BUCKETS);
         let help = "From the moment that a pod's devices are known to its annotation";
-        registry.register_with_unit(
-            "muster_agent_annotation_latency",
-            help,
-            Unit::Seconds,
-            latency.clone(),
-        );
+        registry.register_with_unit("annotation_latency", help, Unit::Seconds, latency.clone());
         Self { results, latency }
     }
 
@@ -68,8 +63,8 @@ mod tests {
         metrics.took(Duration::from_millis(3));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        assert!(text.contains("muster_agent_annotations_total{result=\"applied\"} 1"), "{text}");
-        assert!(text.contains("muster_agent_annotation_latency_seconds_count 1"), "{text}");
+        assert!(text.contains("annotations_total{result=\"applied\"} 1"), "{text}");
+        assert!(text.contains("annotation_latency_seconds_count 1"), "{text}");
         assert_eq!(metrics.written("applied"), 1);
     }
 }

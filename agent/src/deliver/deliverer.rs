@@ -32,6 +32,9 @@ const LARGE: usize = 256 * 1024;
 /// How long to wait before a pod or a volume is looked for again.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// The same when it has been waited for long.
+const AGAIN_AT_MOST: Duration = Duration::from_secs(1);
+
 /// Who knows the pods of this node.
 pub trait PodFactsSource: Send + Sync {
     /// The pod of this uid, if it is on this node.
@@ -76,8 +79,8 @@ impl Default for Settings {
             kubelet: "/var/lib/kubelet".to_owned(),
             state: "/var/lib/muster".into(),
             sync: false,
-            pod_patience: Duration::from_secs(2),
-            volume_patience: Duration::from_secs(5),
+            pod_patience: Duration::from_secs(10),
+            volume_patience: Duration::from_secs(30),
         }
     }
 }
@@ -190,7 +193,7 @@ impl Deliverer {
                     turn = same;
                 }
             }
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep((waited / 10).clamp(AGAIN, AGAIN_AT_MOST)).await;
         }
     }
 
@@ -258,6 +261,15 @@ impl Deliverer {
     pub fn saw(&self, epoch: u64) {
         if self.inner.ledger.saw(epoch) {
             self.save_soon();
+        }
+    }
+
+    /// The same, and it is on the disk when this returns.
+    pub async fn remember(&self, epoch: u64) {
+        if self.inner.ledger.saw(epoch) {
+            let ledger = self.inner.ledger.clone();
+            // It fails only with the whole process.
+            let _done = tokio::task::spawn_blocking(move || ledger.save()).await;
         }
     }
 

@@ -40,12 +40,12 @@ impl Metrics {
     /// Shows them.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Orders to deliver a table, by result: written, already-there, or why not";
-        registry.register("muster_agent_deliveries", help, self.orders.clone());
+        registry.register("deliveries", help, self.orders.clone());
         let help = "Time from an order to its acknowledgement";
-        let name = "muster_agent_delivery_duration";
+        let name = "delivery_duration";
         registry.register_with_unit(name, help, Unit::Seconds, self.duration.clone());
         let help = "Bytes of tables written into volumes, unpacked";
-        registry.register("muster_agent_delivered_bytes", help, self.bytes.clone());
+        registry.register("delivered_bytes", help, self.bytes.clone());
     }
 
     pub(super) fn count(&self, result: &'static str) {

@@ -24,6 +24,14 @@ impl Deliver for Deliverer {
         Deliverer::delivered(self)
     }
 
+    async fn verify(&self) {
+        Deliverer::verify(self).await;
+    }
+
+    async fn saw(&self, epoch: u64) {
+        Deliverer::remember(self, epoch).await;
+    }
+
     fn epoch(&self) -> u64 {
         Deliverer::epoch(self)
     }

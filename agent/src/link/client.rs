@@ -31,6 +31,15 @@ use crate::problem::{Area, Finding, Problems};
 /// How long the hub may let a message wait.
 const SEND: Duration = Duration::from_secs(30);
 
+/// A stream that lived so long was a good one: the next try need not wait.
+const STEADY: Duration = Duration::from_secs(30);
+
+/// The pause after a stream that the hub ended as a matter of course, before it is jittered.
+const ROUTINE: Duration = Duration::from_secs(1);
+
+/// The pause after another agent has taken this node's place.
+const RIVAL: Duration = Duration::from_secs(10);
+
 /// The subject of this part's problems.
 const HUB: &str = "hub";
 
@@ -48,6 +57,8 @@ pub struct Client<D> {
     problems: Problems,
     status: watch::Sender<LinkStatus>,
     tasks: JoinSet<Done>,
+    /// The highest epoch that is on the disk.
+    remembered: u64,
     began: Instant,
 }
 
@@ -77,6 +88,7 @@ impl<D: Deliver> Client<D> {
             since: jiff::Timestamp::now().as_second(),
             ..LinkStatus::default()
         };
+        let remembered = link.epoch();
         let (status, watched) = watch::channel(status);
         let client = Self {
             settings: Arc::new(settings),
@@ -87,6 +99,7 @@ impl<D: Deliver> Client<D> {
             problems,
             status,
             tasks: JoinSet::new(),
+            remembered,
             began: Instant::now(),
         };
         (client, watched)
@@ -103,14 +116,14 @@ impl<D: Deliver> Client<D> {
                 () = stop.cancelled() => return,
                 dialled = self.settings.dial(&address) => dialled,
             };
-            let connects = self.status.borrow().connects;
+            let began = Instant::now();
             let end = match dialled {
                 Ok(line) => self.serve(line, &stop).await,
                 Err(failure) => End::Failed(failure),
             };
             self.link.disconnected();
             self.state(LinkState::Down, &address);
-            if self.status.borrow().connects > connects {
+            if began.elapsed() >= STEADY {
                 wait = self.settings.backoff_least;
             }
             match end {
@@ -119,9 +132,25 @@ impl<D: Deliver> Client<D> {
                     tracing::info!(leader, "the hub does not lead");
                     address = leader;
                 }
-                End::Redirect(_) => self.failed(Failure::new("no-leader", "no hub leads")),
+                End::Redirect(_) => {
+                    self.failed(Failure::new("no-leader", "no hub leads"));
+                    address.clone_from(&self.settings.address);
+                }
                 End::Failed(failure) => {
-                    self.failed(failure);
+                    if failure.is_routine() {
+                        tracing::info!(
+                            reason = failure.reason,
+                            "the hub ends the stream: {failure}"
+                        );
+                        // Everybody was told so at the same moment.
+                        wait = wait.max(ROUTINE);
+                    } else {
+                        if failure.reason == "replaced" {
+                            // Another agent speaks for this node. Two must not push each other out all day.
+                            wait = wait.max(RIVAL);
+                        }
+                        self.failed(failure);
+                    }
                     address.clone_from(&self.settings.address);
                 }
             }
@@ -231,6 +260,11 @@ impl<D: Deliver> Client<D> {
                 redial = Some(Box::pin(async move { settings.dial(&address).await }) as _).into();
                 redialling = true;
             }
+            if self.link.epoch() > self.remembered {
+                self.remembered = self.link.epoch();
+                // Before anything that a hub of this epoch orders.
+                self.deliver.saw(self.remembered).await;
+            }
             if let Err(end) = self.perform(&line, outputs, stop).await {
                 return end;
             }
@@ -239,6 +273,8 @@ impl<D: Deliver> Client<D> {
 
     /// Begins to speak on a stream.
     async fn connect(&mut self, line: &Line, stop: &CancellationToken) -> Result<(), End> {
+        self.deliver.verify().await;
+        self.link.delivered(self.deliver.delivered());
         let hello = self.link.connected(self.now());
         self.perform(line, hello, stop).await
     }

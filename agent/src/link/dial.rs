@@ -166,6 +166,11 @@ impl Failure {
         Self { reason, message: message.into() }
     }
 
+    /// Whether it is the course of things, and nobody's problem.
+    pub(super) fn is_routine(&self) -> bool {
+        ["renew", "role", "stopping"].contains(&self.reason)
+    }
+
     /// Of an attempt to connect.
     fn of(address: &str, error: &(dyn Error + 'static)) -> Self {
         match certificate(error) {
@@ -184,6 +189,9 @@ impl Failure {
             (Some("hub-full"), _) => "hub-full",
             (Some("replaced"), _) => "replaced",
             (Some("slow"), _) => "slow",
+            (Some("renew"), _) => "renew",
+            (Some("role"), _) => "role",
+            (Some("stopping"), _) => "stopping",
             (Some("invalid-message"), _) => "protocol",
             (_, Code::Unauthenticated | Code::PermissionDenied) => "token-refused",
             (_, Code::ResourceExhausted) => "hub-full",

@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::{Extension, Router};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -21,8 +22,12 @@ const CALLERS: usize = 32;
 /// How long a caller may take for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a connection may last.
-const LASTS: Duration = Duration::from_secs(300);
+/// How long a connection may last, whatever it does.
+const LASTS: Duration = Duration::from_secs(60);
+
+/// Who calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller(pub IpAddr);
 
 /// Serves until told to stop.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
@@ -40,16 +45,17 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
                 (listener.accept().await, slot)
             } => accepted,
         };
-        let (Ok((stream, _)), Ok(slot)) = accepted else {
+        let (Ok((stream, caller)), Ok(slot)) = accepted else {
             // Out of descriptors, most likely: give others time to end.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (router, stop) = (router.clone(), stop.clone());
+        let router = router.clone().layer(Extension(Caller(caller.ip())));
+        let stop = stop.clone();
         tokio::spawn(async move {
             let _slot = slot;
-            let mut builder =
-                hyper_util::server::conn::auto::Builder::new(hyper_util::rt::TokioExecutor::new());
+            // HTTP/1 only: its timer for the head of a request runs from the first moment.
+            let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
             builder
                 .http1()
                 .timer(TokioTimer::new())

@@ -135,6 +135,8 @@ async fn an_agent_tells_what_it_knows_and_ends_when_told_to() {
         "muster_agent_device_port_up{vendor=\"ascend\",device=\"3\"} 0",
         "muster_agent_problems{area=\"ascend\"} 1",
         "muster_agent_problems_raised_total{area=\"ascend\",reason=\"link-down\"} 1",
+        "# TYPE muster_agent_deliveries counter",
+        "# TYPE muster_agent_annotation_latency_seconds histogram",
         "# EOF",
     ] {
         assert!(metrics.contains(line), "{line} in\n{metrics}");
@@ -143,6 +145,7 @@ async fn an_agent_tells_what_it_knows_and_ends_when_told_to() {
         assert!(line.starts_with("muster_agent_"), "{line}");
         let name = line.split(['{', ' ']).next().unwrap();
         assert!(!name.contains("milli"), "base units: {name}");
+        assert_eq!(name.matches("muster_agent").count(), 1, "{name}");
     }
 
     assert_eq!(get(&address, "/loglevel").await.1, "info\n");
