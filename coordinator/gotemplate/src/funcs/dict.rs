@@ -1,0 +1,5 @@
+//! dict
+
+use super::Functions;
+
+pub(super) fn register(_: &mut Functions) {}

@@ -1,0 +1,5 @@
+//! list
+
+use super::Functions;
+
+pub(super) fn register(_: &mut Functions) {}

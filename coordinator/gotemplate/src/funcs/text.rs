@@ -1,0 +1,5 @@
+//! text
+
+use super::Functions;
+
+pub(super) fn register(_: &mut Functions) {}
