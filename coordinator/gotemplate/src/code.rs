@@ -43,13 +43,15 @@ pub(crate) enum Op {
     /// The value in the slot becomes the top one; the top one stays.
     Store { slot: Slot },
     /// Checks the type of the top value.
-    Check { param: Param },
-    /// Refuses a top value that a list of anything holds, as an index of `slice`.
-    Unheld { at: NodeId },
+    Check { at: NodeId, param: Param },
+    /// Hides a top value that a list or map of anything holds, because `slice` takes no such index.
+    Unheld,
     /// Moves the value below the arguments behind them.
     Rotate { count: u32 },
-    /// Replaces the arguments by the result.
-    Call { at: NodeId, function: u32, count: u32 },
+    /// Replaces the arguments by the result. `at` is what an error names, `after` what a later one may.
+    Call { at: NodeId, after: NodeId, function: u32, count: u32 },
+    /// Says what a later error names.
+    Mark { at: NodeId },
     /// Writes the result of a text function.
     Write { at: NodeId, function: u32, count: u32 },
     /// Ends `and` and `or` at this argument, or drops it.

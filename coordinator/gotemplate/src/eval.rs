@@ -8,12 +8,12 @@ mod range;
 
 use crate::code::{Constant, Op, Program, SAME, Slot, Source};
 use crate::error::{Class, Error, Fault, locate};
-use crate::funcs::Work;
+use crate::funcs::{Param, Work};
 use crate::limits::{Budget, Limits};
 use crate::output::Output;
 use crate::print;
 use crate::tree::NodeId;
-use crate::value::{Text, Value};
+use crate::value::{ANY, Struct, Text, Value};
 use range::Loop;
 
 /// What a field of a map that is not there means.
@@ -72,6 +72,9 @@ struct Held<'a> {
     value: Value<'a>,
     held: bool,
 }
+
+/// What stands for a value that must not be looked into.
+struct Hidden;
 
 /// A called template that waits for another.
 struct Frame {
@@ -178,29 +181,19 @@ impl<'a> Machine<'a, '_> {
                     let value = self.stack.last().cloned().unwrap_or(Value::Missing);
                     self.store(slot, value, false);
                 }
-                Op::Check { param } => {
+                Op::Check { at, param } => {
+                    self.mark(at);
                     if let Some(value) = self.stack.last()
                         && !param.takes(value)
                     {
-                        let expected = param.type_name();
-                        return Err(Stop::Exec(match value {
-                            Value::Missing => format!("invalid value; expected {expected}"),
-                            Value::Nil => format!(
-                                "wrong type for value; expected {expected}; got interface {{}}"
-                            ),
-                            _ => format!(
-                                "wrong type for value; expected {expected}; got {}",
-                                value.type_name()
-                            ),
-                        }));
+                        return Err(mismatch(param, value));
                     }
                 }
-                Op::Unheld { at } => {
-                    if self.held {
-                        self.at = at;
-                        let message =
-                            "error calling slice: cannot index slice/array with type interface {}";
-                        return Err(Stop::Exec(message.to_owned()));
+                Op::Unheld => {
+                    if let Some(top) = self.stack.last_mut()
+                        && self.held
+                    {
+                        *top = Value::Struct(&Hidden);
                     }
                 }
                 Op::Rotate { count } => {
@@ -211,7 +204,11 @@ impl<'a> Machine<'a, '_> {
                         arguments.rotate_left(1);
                     }
                 }
-                Op::Call { at, function, count } => self.call(at, function, count)?,
+                Op::Call { at, after, function, count } => {
+                    self.call(at, function, count)?;
+                    self.mark(after);
+                }
+                Op::Mark { at } => self.mark(at),
                 Op::Decide { or, piped, last, end } => {
                     let decided = self.stack.last().is_some_and(Value::is_true) == or;
                     if decided {
@@ -352,13 +349,7 @@ impl<'a> Machine<'a, '_> {
             Work::Value(work) | Work::Slice(work) => work(arguments, &mut self.budget),
             Work::Own(work) => work(arguments, &mut self.budget),
             Work::Logic { .. } => Ok(Value::Missing),
-            Work::Invoke => Err(match arguments.first() {
-                Some(value) if !value.is_nil() => {
-                    let shown = self.setting.program.tree.show(at);
-                    Fault::call(format!("non-function {shown} of type {}", value.type_name()))
-                }
-                _ => Fault::call("call of nil"),
-            }),
+            Work::Invoke => Err(self.not_callable(at, arguments)),
         };
         let result = result.and_then(|value| {
             if value.depth() as usize > self.setting.limits.nesting {
@@ -375,6 +366,20 @@ impl<'a> Machine<'a, '_> {
             }
             Err(fault) => Err(self.fault(at, &called.name, fault)),
         }
+    }
+
+    /// What `call` says, since no value is a function.
+    fn not_callable(&self, at: NodeId, arguments: &[Value<'a>]) -> Fault {
+        let tree = &self.setting.program.tree;
+        let Some(value) = arguments.first().filter(|value| !value.is_nil()) else {
+            return Fault::call("call of nil");
+        };
+        let named = match (tree.words(at).get(1), value) {
+            (Some(word), _) => tree.show(*word),
+            (None, Value::Text(_)) => print::shown(value),
+            (None, value) => format!("<{} Value>", value.type_name()),
+        };
+        Fault::call(format!("non-function {named} of type {}", value.type_name()))
     }
 
     fn fault(&mut self, at: NodeId, name: &str, fault: Fault) -> Stop {
@@ -430,6 +435,31 @@ impl<'a> Machine<'a, '_> {
             expression: program.tree.show(self.at),
             message,
         }
+    }
+}
+
+fn mismatch(param: Param, value: &Value<'_>) -> Stop {
+    let expected = param.type_name();
+    Stop::Exec(match value {
+        Value::Missing => format!("invalid value; expected {expected}"),
+        Value::Nil => format!("wrong type for value; expected {expected}; got interface {{}}"),
+        _ => format!("wrong type for value; expected {expected}; got {}", value.type_name()),
+    })
+}
+
+// === impl Hidden ===
+
+impl Struct for Hidden {
+    fn type_name(&self) -> &'static str {
+        ANY
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn field(&self, _: usize) -> Value<'_> {
+        Value::Missing
     }
 }
 

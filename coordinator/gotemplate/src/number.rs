@@ -39,7 +39,7 @@ impl Number {
 
     /// A real and an imaginary part.
     pub(crate) fn complex(text: &str) -> Result<Self, String> {
-        let broken = || format!("syntax error scanning complex number: {text:?}");
+        let broken = || "syntax error scanning complex number".to_owned();
         let split = complex_split(text).ok_or_else(broken)?;
         let (real, imaginary) = text.split_at_checked(split).ok_or_else(broken)?;
         let real = parse_float(real).ok_or_else(broken)?;
@@ -183,7 +183,7 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let hex = digits.starts_with("0x") || digits.starts_with("0X");
-    if digits.contains('_') && !(hex && separators_fit(digits)) {
+    if digits.contains('_') && !separators_fit(digits) {
         return None;
     }
     let digits = digits.replace('_', "");
@@ -276,6 +276,7 @@ mod tests {
             ("0x_1F", Ideal::Int(31)),
             ("3.0", Ideal::Float(3.0)),
             (".5", Ideal::Float(0.5)),
+            ("1_0.2_5", Ideal::Float(10.25)),
             ("1e3", Ideal::Float(1000.0)),
             ("0x1p4", Ideal::Float(16.0)),
             ("0x1.8p1", Ideal::Float(3.0)),
@@ -305,7 +306,7 @@ mod tests {
             "+",
             "1e999",
             "99999999999999999999",
-            "1_0.5",
+            "1_.5",
         ] {
             assert!(Number::plain(text).is_err(), "{text}");
         }

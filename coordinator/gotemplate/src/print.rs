@@ -86,7 +86,14 @@ pub(crate) fn aside(value: &Value<'_>, limit: usize) -> Output {
 
 /// A value by `%v`, for an error message.
 pub(crate) fn shown(value: &Value<'_>) -> String {
-    crate::unicode::to_text(aside(value, 1024).into_bytes())
+    shown_by(value, 'v')
+}
+
+/// A value by a verb, for an error message.
+pub(crate) fn shown_by(value: &Value<'_>, verb: char) -> String {
+    let mut out = Output::new(4096);
+    Printer { out: &mut out, flags: Flags::default() }.argument(value, verb);
+    crate::unicode::to_text(out.into_bytes())
 }
 
 // === impl Flags ===

@@ -20,6 +20,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
+use crate::error::Fault;
+use crate::limits::Limits;
 pub use data::{Data, Mapping, Sequence, Struct};
 pub use json_read::Numbers;
 pub use list::List;
@@ -92,6 +94,13 @@ impl<'a> Value<'a> {
     /// A view of decoded JSON.
     pub fn from_json(json: &'a serde_json::Value, numbers: Numbers) -> Self {
         json_read::view(json, numbers)
+    }
+
+    /// Reads JSON text, every digit of its numbers included.
+    pub fn read_json(text: &[u8], numbers: Numbers) -> Result<Value<'static>, String> {
+        json_read::read(text, numbers, Limits::default().nesting).map_err(|fault| match fault {
+            Fault::Call(message) | Fault::Limit(message) => message,
+        })
     }
 
     /// Whether the value counts as true: neither empty nor zero.

@@ -83,14 +83,16 @@ pub(super) fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault> 
         (Value::Text(left), Value::Text(right)) => Ok(**left == **right),
         _ if left.is_nil() || right.is_nil() => Ok(left.is_nil() && right.is_nil()),
         _ if is_basic(left) || is_basic(right) => Err(incompatible(left, right)),
-        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
-            Err(format!("non-comparable type {}: {}", print::shown(right), right.type_name())
-                .into())
-        }
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => Err(format!(
+            "non-comparable type {}: {}",
+            print::shown_by(right, 's'),
+            right.type_name()
+        )
+        .into()),
         (Value::Struct(left), Value::Struct(right)) => same_struct(*left, *right),
         _ => {
             let (left_type, right_type) = (left.type_name(), right.type_name());
-            let (left, right) = (print::shown(left), print::shown(right));
+            let (left, right) = (print::shown_by(left, 's'), print::shown(right));
             Err(format!("non-comparable types {left}: {left_type}, {right_type}: {right}").into())
         }
     }
@@ -104,7 +106,7 @@ fn same_struct(
     let fields = right.fields();
     let values = || (0..fields.len()).map(|index| right.field(index));
     if values().any(|value| matches!(value, Value::List(_) | Value::Map(_))) {
-        let shown = print::shown(&Value::Struct(right));
+        let shown = print::shown_by(&Value::Struct(right), 's');
         return Err(format!("non-comparable type {shown}: {}", right.type_name()).into());
     }
     if left.type_name() != right.type_name() {

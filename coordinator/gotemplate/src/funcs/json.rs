@@ -6,7 +6,7 @@ use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
 use crate::quote;
-use crate::value::{Value, json_read, json_write};
+use crate::value::{Numbers, Value, json_read, json_write};
 
 pub(super) fn register(functions: &mut Functions) {
     functions.text("quote", &[], Some(Param::Any), quoted);
@@ -68,5 +68,5 @@ fn json(
 fn read<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let text = bytes(arguments, 0);
     budget.charge(text.len().saturating_mul(16))?;
-    json_read::read(text, budget.limits.nesting)
+    json_read::read(text, Numbers::Floats, budget.limits.nesting)
 }

@@ -134,14 +134,14 @@ impl Parser<'_> {
             }
             _ => {
                 self.emit_value(node, false);
-                self.emit_check(param);
+                self.emit_check(SAME, param);
             }
         }
     }
 
-    fn emit_check(&mut self, param: Param) {
+    fn emit_check(&mut self, at: NodeId, param: Param) {
         if param != Param::Any {
-            self.emit(Op::Check { param });
+            self.emit(Op::Check { at, param });
         }
     }
 
@@ -202,7 +202,7 @@ impl Parser<'_> {
             return self.emit_fail(identifier, message);
         }
         if let Work::Logic { or } = function.work {
-            return self.emit_logic(or, arguments, piped);
+            return self.emit_logic(identifier, or, arguments, piped);
         }
         for (position, argument) in arguments.iter().enumerate() {
             self.emit_argument(*argument, function.param(position));
@@ -216,29 +216,25 @@ impl Parser<'_> {
                 )
             );
             if matches!(function.work, Work::Slice(_)) && position > 0 && bare {
-                self.emit(Op::Unheld { at: command });
+                self.emit(Op::Unheld);
             }
         }
         if piped {
             if given > 0 {
                 self.emit(Op::Rotate { count: u32::try_from(count).unwrap_or(u32::MAX) });
             }
-            self.emit_check(function.param(given));
+            self.emit_check(if given > 0 { SAME } else { identifier }, function.param(given));
         }
-        let at = if matches!(function.work, Work::Invoke) {
-            arguments.first().copied().unwrap_or(command)
-        } else {
-            command
-        };
-        self.emit(Op::Call {
-            at,
-            function: index,
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-        });
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let after = if given > 0 { SAME } else { identifier };
+        self.emit(Op::Call { at: command, after, function: index, count });
     }
 
     /// `and` and `or`, which stop at the argument that decides.
-    fn emit_logic(&mut self, or: bool, arguments: &[NodeId], piped: bool) {
+    fn emit_logic(&mut self, identifier: NodeId, or: bool, arguments: &[NodeId], piped: bool) {
+        if arguments.is_empty() {
+            self.emit(Op::Mark { at: identifier });
+        }
         let mut decisions = Vec::new();
         for (position, argument) in arguments.iter().enumerate() {
             self.emit_argument(*argument, Param::Any);
@@ -314,7 +310,7 @@ impl Parser<'_> {
     /// Writes the value. A text function that was called last writes it without making a value first.
     pub(super) fn emit_print(&mut self) {
         let called = match self.body().ops.as_slice() {
-            [.., Op::Call { at, function, count }, Op::Unbox] => Some((*at, *function, *count)),
+            [.., Op::Call { at, function, count, .. }, Op::Unbox] => Some((*at, *function, *count)),
             _ => None,
         };
         let text = |function: u32| {

@@ -39,19 +39,28 @@ pub(super) fn view(json: &serde_json::Value, numbers: Numbers) -> Value<'_> {
 }
 
 /// Reads one JSON text.
-pub(crate) fn read<'a>(bytes: &[u8], nesting: usize) -> Result<Value<'a>, Fault> {
-    let mut reader = Reader { bytes, at: 0 };
+pub(crate) fn read<'a>(bytes: &[u8], numbers: Numbers, nesting: usize) -> Result<Value<'a>, Fault> {
+    let mut reader = Reader { bytes, at: 0, numbers, too_large: None };
     let value = reader.document(nesting)?;
     reader.blanks();
-    match reader.peek() {
+    if let Some(byte) = reader.peek() {
+        return Err(unexpected(byte, "after top-level value"));
+    }
+    match reader.too_large {
+        Some(number) => {
+            Err(format!("json: cannot unmarshal number {number} into Go value of type float64")
+                .into())
+        }
         None => Ok(value),
-        Some(byte) => Err(unexpected(byte, "after top-level value")),
     }
 }
 
 struct Reader<'b> {
     bytes: &'b [u8],
     at: usize,
+    numbers: Numbers,
+    /// The first number that no float can hold. What is no JSON at all is reported before it.
+    too_large: Option<String>,
 }
 
 enum Open<'a> {
@@ -136,6 +145,13 @@ impl Reader<'_> {
         Ok(byte)
     }
 
+    /// The next byte where a blank would be wrong too: the end reads as one.
+    fn solid(&mut self) -> u8 {
+        let byte = self.peek().unwrap_or(b' ');
+        self.at += 1;
+        byte
+    }
+
     fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             self.at += 1;
@@ -158,9 +174,9 @@ impl Reader<'_> {
     fn scalar<'a>(&mut self) -> Result<Value<'a>, Fault> {
         match self.next()? {
             b'"' => Ok(Value::text(self.string()?)),
-            b't' => self.word(b"rue", Value::Bool(true)),
-            b'f' => self.word(b"alse", Value::Bool(false)),
-            b'n' => self.word(b"ull", Value::Nil),
+            b't' => self.word("true", Value::Bool(true)),
+            b'f' => self.word("false", Value::Bool(false)),
+            b'n' => self.word("null", Value::Nil),
             b'-' | b'0'..=b'9' => {
                 self.at -= 1;
                 self.number()
@@ -169,20 +185,22 @@ impl Reader<'_> {
         }
     }
 
-    fn word<'a>(&mut self, rest: &[u8], value: Value<'a>) -> Result<Value<'a>, Fault> {
-        for expected in rest {
-            let byte = self.next()?;
-            if byte != *expected {
-                return Err(unexpected(byte, "in literal"));
+    /// The rest of a word, behind its first letter.
+    fn word<'a>(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+        for expected in word.bytes().skip(1) {
+            let byte = self.solid();
+            if byte != expected {
+                let context = format!("in literal {word} (expecting '{}')", char::from(expected));
+                return Err(unexpected(byte, &context));
             }
         }
         Ok(value)
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
-        match self.next()? {
+    fn digits(&mut self, context: &str) -> Result<(), Fault> {
+        match self.solid() {
             b'0'..=b'9' => {}
-            byte => return Err(unexpected(byte, "in numeric literal")),
+            byte => return Err(unexpected(byte, context)),
         }
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
@@ -192,35 +210,43 @@ impl Reader<'_> {
 
     fn number<'a>(&mut self) -> Result<Value<'a>, Fault> {
         let start = self.at;
+        let mut whole = true;
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
         if self.peek() == Some(b'0') {
             self.at += 1;
         } else {
-            self.digits()?;
+            self.digits("in numeric literal")?;
         }
         if self.peek() == Some(b'.') {
+            whole = false;
             self.at += 1;
-            self.digits()?;
+            self.digits("after decimal point in numeric literal")?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
+            whole = false;
             self.at += 1;
             if matches!(self.peek(), Some(b'+' | b'-')) {
                 self.at += 1;
             }
-            self.digits()?;
+            self.digits("in exponent of numeric literal")?;
         }
-        let text = self
-            .bytes
-            .get(start..self.at)
-            .and_then(|text| std::str::from_utf8(text).ok())
-            .unwrap_or_default();
-        parse_float(text).map(Value::Float).ok_or_else(|| {
-            Fault::call(format!(
-                "json: cannot unmarshal number {text} into Go value of type float64"
-            ))
-        })
+        let text = self.bytes.get(start..self.at).and_then(|text| std::str::from_utf8(text).ok());
+        let text = text.unwrap_or_default();
+        if whole
+            && self.numbers == Numbers::Typed
+            && let Ok(int) = text.parse::<i64>()
+        {
+            return Ok(Value::Int(int));
+        }
+        match parse_float(text) {
+            Some(number) => Ok(Value::Float(number)),
+            None => {
+                self.too_large.get_or_insert_with(|| text.to_owned());
+                Ok(Value::Nil)
+            }
+        }
     }
 
     /// The rest of a string, behind its opening quote.
@@ -243,7 +269,7 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), Fault> {
-        text.push(match self.next()? {
+        text.push(match self.solid() {
             byte @ (b'"' | b'\\' | b'/') => byte,
             b'b' => 8,
             b'f' => 12,
@@ -278,7 +304,7 @@ impl Reader<'_> {
     fn unit(&mut self) -> Result<u32, Fault> {
         let mut unit = 0;
         for _ in 0..4 {
-            let byte = self.next()?;
+            let byte = self.solid();
             let digit = char::from(byte).to_digit(16);
             unit = unit << 4
                 | digit.ok_or_else(|| unexpected(byte, "in \\u hexadecimal character escape"))?;
