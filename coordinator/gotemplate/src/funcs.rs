@@ -129,10 +129,17 @@ impl Functions {
         functions
     }
 
-    /// Go's own functions, `quote`, `toJson`, `fromJson`, and the usual ones for text, lists, dicts and numbers.
-    pub fn standard() -> Self {
+    /// Go's own functions, `quote`, `toJson` and `fromJson`: what the seed's templates are written with.
+    pub fn core() -> Self {
         let mut functions = Self::builtin();
         json::register(&mut functions);
+        functions
+    }
+
+    /// Those and the usual ones for text, lists, dicts and numbers.
+    pub fn standard() -> Self {
+        let mut functions = Self::core();
+        functions.text("toPrettyJson", &[Param::Any], None, json::pretty);
         text::register(&mut functions);
         list::register(&mut functions);
         dict::register(&mut functions);
@@ -140,11 +147,11 @@ impl Functions {
         functions
     }
 
-    /// Like [`Functions::standard`], but a text that is no JSON reads as nothing instead of an error.
-    pub fn lenient() -> Self {
-        let mut functions = Self::standard();
-        json::register_lenient(&mut functions);
-        functions
+    /// With a `fromJson` that reads what is no JSON as nothing, and not as an error.
+    #[must_use]
+    pub fn lenient(mut self) -> Self {
+        json::register_lenient(&mut self);
+        self
     }
 
     /// Adds a caller's function, or replaces one. `rest` is what further arguments are, if any are taken.

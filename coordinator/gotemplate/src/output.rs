@@ -5,7 +5,7 @@
 
 /// A bounded byte buffer.
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct Output {
     bytes: Vec<u8>,
     limit: usize,
     over: bool,
@@ -15,7 +15,7 @@ pub struct Output {
 
 impl Output {
     /// An empty buffer that takes up to `limit` bytes.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, over: false }
     }
 
@@ -27,7 +27,7 @@ impl Output {
 
     /// Adds bytes.
     #[inline]
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         if bytes.len() <= self.limit - self.bytes.len() {
             self.bytes.extend_from_slice(bytes);
         } else {
@@ -37,13 +37,13 @@ impl Output {
 
     /// Adds text.
     #[inline]
-    pub fn push_str(&mut self, text: &str) {
+    pub(crate) fn push_str(&mut self, text: &str) {
         self.push(text.as_bytes());
     }
 
     /// Adds one byte.
     #[inline]
-    pub fn push_byte(&mut self, byte: u8) {
+    pub(crate) fn push_byte(&mut self, byte: u8) {
         if self.bytes.len() < self.limit {
             self.bytes.push(byte);
         } else {
@@ -52,12 +52,12 @@ impl Output {
     }
 
     /// Adds a character.
-    pub fn push_char(&mut self, c: char) {
+    pub(crate) fn push_char(&mut self, c: char) {
         self.push_str(c.encode_utf8(&mut [0; 4]));
     }
 
     /// Adds the same byte many times.
-    pub fn fill(&mut self, byte: u8, count: usize) {
+    pub(crate) fn fill(&mut self, byte: u8, count: usize) {
         if count <= self.limit - self.bytes.len() {
             self.bytes.resize(self.bytes.len() + count, byte);
         } else {
@@ -65,30 +65,24 @@ impl Output {
         }
     }
 
-    /// Adds what another buffer took, and that it was full.
-    pub fn append(&mut self, other: &Output) {
-        self.push(&other.bytes);
-        self.over |= other.over;
-    }
-
     /// Remembers that something was dropped elsewhere.
-    pub fn set_over(&mut self, over: bool) {
+    pub(crate) fn set_over(&mut self, over: bool) {
         self.over |= over;
     }
 
     /// Whether something was dropped.
     #[inline]
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over
     }
 
     /// What was written.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// How much was written.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
@@ -97,13 +91,8 @@ impl Output {
         self.limit
     }
 
-    /// Whether nothing was written.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// What was written.
-    pub fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }

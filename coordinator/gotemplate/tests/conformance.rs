@@ -62,8 +62,8 @@ fn table(json: &Json) -> Table {
 
 /// What the case expects and what came out, if they differ.
 fn miss(case: &Json) -> Option<String> {
-    let functions =
-        if case["funcs"] == "sprig" { Functions::lenient() } else { Functions::standard() };
+    let functions = Functions::core();
+    let functions = if case["funcs"] == "sprig" { functions.lenient() } else { functions };
     let expected = match case["output"].as_str() {
         Some(output) => Ok(output.to_owned()),
         None => Err(text(case, "error_class")),

@@ -13,11 +13,7 @@ pub(super) fn register(functions: &mut Functions) {
     functions.text("toJson", &[Param::Any], None, |out, arguments, budget| {
         json(out, arguments, None, budget)
     });
-    functions.text("toPrettyJson", &[Param::Any], None, |out, arguments, budget| {
-        json(out, arguments, Some("  "), budget)
-    });
     functions.value("fromJson", &[Param::Text], None, read);
-    functions.value("mustFromJson", &[Param::Text], None, read);
 }
 
 pub(super) fn register_lenient(functions: &mut Functions) {
@@ -53,6 +49,15 @@ fn quoted(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Res
         }
     }
     Ok(())
+}
+
+/// JSON with an element per line.
+pub(super) fn pretty(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    budget: &mut Budget,
+) -> Result<(), Fault> {
+    json(out, arguments, Some("  "), budget)
 }
 
 fn json(
