@@ -58,7 +58,9 @@ fn table(servers: usize, devices: usize) -> Table {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// The fastest and the median round.
@@ -80,7 +82,8 @@ fn main() {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/bench/gotemplate/ranktable.tmpl");
     let path = std::env::var("GOTEMPLATE_BENCH_TEMPLATE").unwrap_or_else(|_| beside.to_owned());
     let source = std::fs::read_to_string(&path).expect("the template can be read");
-    let template = Template::parse("ranktable", &source, &Functions::core()).expect("the template parses");
+    let template =
+        Template::parse("ranktable", &source, &Functions::core()).expect("the template parses");
     let go = std::env::var("GOTEMPLATE_BENCH_GO").ok();
     println!("{:>8} {:>9} {:>12} {:>12} {:>7}", "ranks", "KiB", "rust ms", "go ms", "ratio");
     for (servers, rounds) in [(125, 101), (1250, 41), (12_500, 11)] {
@@ -94,9 +97,11 @@ fn main() {
             size = out.len();
             let Some(go) = &go else { continue };
             let arguments = [servers, devices, rounds].map(|number| number.to_string());
-            let run = Command::new(go).arg(&path).args(&arguments).output().expect("the Go program runs");
+            let run =
+                Command::new(go).arg(&path).args(&arguments).output().expect("the Go program runs");
             let line = String::from_utf8(run.stdout).expect("text");
-            let numbers: Vec<u64> = line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+            let numbers: Vec<u64> =
+                line.split_whitespace().map(|word| word.parse().expect("a number")).collect();
             assert_eq!(numbers[3], checksum(&out), "both engines write the same bytes");
             theirs.push(Duration::from_nanos(numbers[1]));
         }
@@ -107,7 +112,11 @@ fn main() {
         match theirs.get(1) {
             Some(theirs) => {
                 let theirs = theirs.as_secs_f64() * 1e3;
-                println!("{ranks:>8} {:>9} {ours:>12.3} {theirs:>12.3} {:>7.1}", size >> 10, theirs / ours);
+                println!(
+                    "{ranks:>8} {:>9} {ours:>12.3} {theirs:>12.3} {:>7.1}",
+                    size >> 10,
+                    theirs / ours
+                );
             }
             None => println!("{ranks:>8} {:>9} {ours:>12.3} {:>12} {:>7}", size >> 10, "-", "-"),
         }

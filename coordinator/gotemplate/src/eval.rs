@@ -3,17 +3,17 @@
 //! One loop, explicit stacks: values, variables, dots, loops and called templates all lie on the heap and are
 //! bounded. An error leaves what was written so far in the output.
 
+mod call;
 mod field;
 mod range;
 
 use crate::code::{Constant, Op, Program, SAME, Slot, Source};
-use crate::error::{Class, Error, Fault, locate};
-use crate::funcs::{Param, Work};
+use crate::error::{Class, Error, locate};
 use crate::limits::{Budget, Limits};
 use crate::output::Output;
 use crate::print;
 use crate::tree::NodeId;
-use crate::value::{ANY, Struct, Text, Value};
+use crate::value::{Text, Value};
 use range::Loop;
 
 /// What a field of a map that is not there means.
@@ -73,9 +73,6 @@ struct Held<'a> {
     held: bool,
 }
 
-/// What stands for a value that must not be looked into.
-struct Hidden;
-
 /// A called template that waits for another.
 struct Frame {
     body: usize,
@@ -106,6 +103,14 @@ struct Machine<'a, 's> {
     held: bool,
     steps: u64,
     budget: Budget,
+}
+
+// === impl Setting ===
+
+impl Setting<'_> {
+    fn output_limit(&self) -> String {
+        format!("exceeded the output limit of {} bytes", self.limits.output)
+    }
 }
 
 // === impl Stop ===
@@ -186,14 +191,14 @@ impl<'a> Machine<'a, '_> {
                     if let Some(value) = self.stack.last()
                         && !param.takes(value)
                     {
-                        return Err(mismatch(param, value));
+                        return Err(call::mismatch(param, value));
                     }
                 }
                 Op::Unheld => {
                     if let Some(top) = self.stack.last_mut()
                         && self.held
                     {
-                        *top = Value::Struct(&Hidden);
+                        *top = call::hidden();
                     }
                 }
                 Op::Rotate { count } => {
@@ -306,96 +311,9 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The arguments of a call start here on the stack.
-    fn arguments(&self, count: u32) -> usize {
-        self.stack.len().saturating_sub(count as usize)
-    }
-
-    fn write(&mut self, at: NodeId, function: u32, count: u32) -> Result<(), Stop> {
-        let start = self.arguments(count);
-        let arguments = self.stack.get(start..).unwrap_or_default();
-        let Some(called) = self.setting.program.functions.get(function as usize) else {
-            return Ok(());
-        };
-        if let Work::Text(work) = called.work
-            && let Err(fault) = work(&mut self.out, arguments, &mut self.budget)
-        {
-            return Err(self.fault(at, &called.name, fault));
-        }
-        self.stack.truncate(start);
-        self.check_output()
-    }
-
-    fn call(&mut self, at: NodeId, function: u32, count: u32) -> Result<(), Stop> {
-        let start = self.arguments(count);
-        let arguments = self.stack.get(start..).unwrap_or_default();
-        let Some(called) = self.setting.program.functions.get(function as usize) else {
-            return Ok(());
-        };
-        let result = match &called.work {
-            Work::Text(work) => {
-                let mut text = Output::new(self.setting.limits.output);
-                work(&mut text, arguments, &mut self.budget).and_then(|()| {
-                    self.budget.charge(text.len())?;
-                    if text.is_over() {
-                        return Err(Fault::Limit(format!(
-                            "exceeded the output limit of {} bytes",
-                            text.limit()
-                        )));
-                    }
-                    Ok(Value::Text(Text::from(text.into_bytes())))
-                })
-            }
-            Work::Value(work) | Work::Slice(work) => work(arguments, &mut self.budget),
-            Work::Own(work) => work(arguments, &mut self.budget),
-            Work::Logic { .. } => Ok(Value::Missing),
-            Work::Invoke => Err(self.not_callable(at, arguments)),
-        };
-        let result = result.and_then(|value| {
-            if value.depth() as usize > self.setting.limits.nesting {
-                return Err(Fault::Limit("lists and maps are nested too deep".to_owned()));
-            }
-            Ok(value)
-        });
-        match result {
-            Ok(value) => {
-                self.stack.truncate(start);
-                self.stack.push(value);
-                self.held = false;
-                Ok(())
-            }
-            Err(fault) => Err(self.fault(at, &called.name, fault)),
-        }
-    }
-
-    /// What `call` says, since no value is a function.
-    fn not_callable(&self, at: NodeId, arguments: &[Value<'a>]) -> Fault {
-        let tree = &self.setting.program.tree;
-        let Some(value) = arguments.first().filter(|value| !value.is_nil()) else {
-            return Fault::call("call of nil");
-        };
-        let named = match (tree.words(at).get(1), value) {
-            (Some(word), _) => tree.show(*word),
-            (None, Value::Text(_)) => print::shown(value),
-            (None, value) => format!("<{} Value>", value.type_name()),
-        };
-        Fault::call(format!("non-function {named} of type {}", value.type_name()))
-    }
-
-    fn fault(&mut self, at: NodeId, name: &str, fault: Fault) -> Stop {
-        self.mark(at);
-        match fault {
-            Fault::Call(message) => Stop::Exec(format!("error calling {name}: {message}")),
-            Fault::Limit(message) => Stop::Limit(message),
-        }
-    }
-
     fn check_output(&self) -> Result<(), Stop> {
         if self.out.is_over() {
-            return Err(Stop::Limit(format!(
-                "exceeded the output limit of {} bytes",
-                self.setting.limits.output
-            )));
+            return Err(Stop::Limit(self.setting.output_limit()));
         }
         Ok(())
     }
@@ -435,31 +353,6 @@ impl<'a> Machine<'a, '_> {
             expression: program.tree.show(self.at),
             message,
         }
-    }
-}
-
-fn mismatch(param: Param, value: &Value<'_>) -> Stop {
-    let expected = param.type_name();
-    Stop::Exec(match value {
-        Value::Missing => format!("invalid value; expected {expected}"),
-        Value::Nil => format!("wrong type for value; expected {expected}; got interface {{}}"),
-        _ => format!("wrong type for value; expected {expected}; got {}", value.type_name()),
-    })
-}
-
-// === impl Hidden ===
-
-impl Struct for Hidden {
-    fn type_name(&self) -> &'static str {
-        ANY
-    }
-
-    fn fields(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn field(&self, _: usize) -> Value<'_> {
-        Value::Missing
     }
 }
 

@@ -162,7 +162,7 @@ fn separators_fit(text: &str) -> bool {
     let mut before = if prefix.is_some() { b'0' } else { b'^' };
     for byte in body {
         let digit = is_digit(*byte);
-        if (*byte == b'_' && !(before == b'0')) || (!digit && *byte != b'_' && before == b'_') {
+        if (*byte == b'_' && before != b'0') || (!digit && *byte != b'_' && before == b'_') {
             return false;
         }
         before = if digit {

@@ -31,7 +31,7 @@ impl Output {
         if bytes.len() <= self.limit - self.bytes.len() {
             self.bytes.extend_from_slice(bytes);
         } else {
-            self.over = true;
+            self.stop();
         }
     }
 
@@ -47,7 +47,7 @@ impl Output {
         if self.bytes.len() < self.limit {
             self.bytes.push(byte);
         } else {
-            self.over = true;
+            self.stop();
         }
     }
 
@@ -61,8 +61,15 @@ impl Output {
         if count <= self.limit - self.bytes.len() {
             self.bytes.resize(self.bytes.len() + count, byte);
         } else {
-            self.over = true;
+            self.stop();
         }
+    }
+
+    /// Takes nothing more: what was written so far is a true beginning.
+    #[cold]
+    fn stop(&mut self) {
+        self.over = true;
+        self.limit = self.bytes.len();
     }
 
     /// Remembers that something was dropped elsewhere.
@@ -84,11 +91,6 @@ impl Output {
     /// How much was written.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// How much it takes.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
     }
 
     /// What was written.

@@ -111,3 +111,6 @@ impl Template {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

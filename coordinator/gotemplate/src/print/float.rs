@@ -256,9 +256,8 @@ impl Printer<'_> {
         let sign = if sign == b'+' && flags.space && !flags.plus { b' ' } else { sign };
         let shows_sign = flags.plus || sign != b'+';
         if !number.is_finite() {
-            // Not a number that zeros could fill up.
-            let shows_sign = shows_sign && (!number.is_nan() || flags.space || flags.plus);
-            if shows_sign || number.is_infinite() && sign != b'+' {
+            // An infinity always shows its sign, and zeros fill up neither of these.
+            if number.is_infinite() || flags.space || flags.plus {
                 text.insert(0, sign);
             }
             let zero = std::mem::replace(&mut self.flags.zero, false);
