@@ -35,8 +35,8 @@
 //! # Where it differs from Go
 //!
 //! - `slice` of a list is bounded by its length. Go allows its capacity, which no JSON decoder promises.
-//! - Templates call each other up to [`Limits::depth`] deep (1,000; Go: 100,000), parentheses nest up to
-//!   [`Limits::parentheses`] (200; Go: 10,000), and values up to [`Limits::nesting`] (1,000; Go's JSON: 10,000).
+//! - Parentheses nest up to [`Limits::parentheses`] (200; Go: 10,000) and values up to [`Limits::nesting`] (1,000;
+//!   Go's JSON: 10,000). Output, steps and work are bounded too. Templates call each other as deep as in Go.
 //! - Maps have text keys; there are no methods, channels, pointers or function values, so `call` always fails.
 //! - `%p` prints a fixed address. A variable that is declared inside an argument that `and` or `or` skips is there
 //!   and has no value; in Go it is undefined.

@@ -41,7 +41,7 @@ impl Default for Limits {
             output: 256 << 20,
             steps: 200_000_000,
             work: 1 << 30,
-            depth: 1000,
+            depth: 100_000,
             nesting: 1000,
         }
     }

@@ -131,7 +131,6 @@ impl<'s> Parser<'s> {
                 Kind::Left => {
                     self.action = Some(token.start);
                     self.action()?;
-                    self.action = None;
                 }
                 _ => return Err(self.unexpected(token, "input")),
             }
@@ -158,12 +157,14 @@ impl<'s> Parser<'s> {
         body.ops.push(op);
     }
 
+    /// One action. One that opens a block is the current action until another one in it ends; errors name it.
     fn action(&mut self) -> Parsed<()> {
         let token = self.next_solid();
         let Kind::Keyword(keyword) = token.kind else {
             self.put_back(token);
             return self.command_action();
         };
+        let opens = matches!(keyword, Keyword::If | Keyword::With | Keyword::Range);
         match keyword {
             Keyword::If => self.open(Control::If),
             Keyword::With => self.open(Control::With),
@@ -181,7 +182,11 @@ impl<'s> Parser<'s> {
                 self.put_back(token);
                 self.command_action()
             }
+        }?;
+        if !opens {
+            self.action = None;
         }
+        Ok(())
     }
 
     /// A pipeline whose value is written, unless variables take it.
@@ -194,6 +199,7 @@ impl<'s> Parser<'s> {
         } else {
             self.emit_print()
         }
+        self.action = None;
         Ok(())
     }
 

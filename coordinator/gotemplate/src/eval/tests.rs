@@ -240,3 +240,23 @@ fn one_of_the_definitions_can_be_executed() {
     assert_eq!(out, b"<5>");
     assert!(template.execute_definition("b", &5i64, &mut out).is_err());
 }
+
+#[test]
+fn the_deepest_values_and_expressions_fit_the_stack() {
+    let build = "{{$l := list 1}}{{$d := dict \"k\" 1}}{{range 998}}{{$l = list $l}}{{$d = dict \"k\" $d}}{{end}}";
+    for (rest, length) in [
+        ("{{$l}}", 999 * 2 + 1),
+        ("{{toJson $d}}", 999 * 6 + 1),
+        ("{{printf \"%#v\" $l | len}}", 5),
+        ("{{has $l (list $l)}}", 4),
+        ("{{len (toPrettyJson (merge $d $d))}}", 7),
+    ] {
+        let template =
+            Template::parse("t", &format!("{build}{rest}"), &Functions::standard()).expect(rest);
+        assert_eq!(template.render(&0i64).map(|out| out.len()), Ok(length), "{rest}");
+    }
+    let parentheses = format!("{{{{index {}.{} nil}}}}", "(print ".repeat(200), ")".repeat(200));
+    let template =
+        Template::parse("t", &parentheses, &Functions::core()).expect("as deep as allowed");
+    assert!(template.render("text").is_err_and(|error| error.to_string().len() > 1000));
+}

@@ -125,6 +125,7 @@ impl Parser<'_> {
             return Ok(());
         }
         // The next condition of the chain takes the place of this one.
+        self.action = None;
         self.next_solid();
         let branch = self.head(control)?;
         let body = self.body();
@@ -234,6 +235,7 @@ impl Parser<'_> {
 
     pub(super) fn definition(&mut self) -> Parsed<()> {
         const CONTEXT: &str = "define clause";
+        self.action = None;
         let (_, name) = self.quoted_name(CONTEXT)?;
         self.expect_right(CONTEXT)?;
         self.bodies.push(Draft::new(name, CONTEXT));
