@@ -3,6 +3,7 @@
 use super::{Machine, Stop};
 use crate::error::Fault;
 use crate::funcs::{Param, Work};
+use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
 use crate::tree::NodeId;
@@ -24,7 +25,8 @@ impl<'a> Machine<'a, '_> {
             return Ok(());
         };
         if let Work::Text(work) = called.work
-            && let Err(fault) = work(&mut self.out, arguments, &mut self.budget)
+            && let Err(fault) = reading(arguments, &mut self.budget)
+                .and_then(|()| work(&mut self.out, arguments, &mut self.budget))
         {
             return Err(self.fault(at, &called.name, fault));
         }
@@ -38,6 +40,9 @@ impl<'a> Machine<'a, '_> {
         let Some(called) = self.setting.program.functions.get(function as usize) else {
             return Ok(());
         };
+        if let Err(fault) = reading(arguments, &mut self.budget) {
+            return Err(self.fault(at, &called.name, fault));
+        }
         let result = match &called.work {
             Work::Text(work) => {
                 let mut text = Output::new(self.setting.limits.output);
@@ -92,6 +97,18 @@ impl<'a> Machine<'a, '_> {
             Fault::Limit(message) => Stop::Limit(message),
         }
     }
+}
+
+/// Charges for long texts that are read once more, lest a loop reads one for hours.
+#[inline]
+fn reading(arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
+    let long = arguments
+        .iter()
+        .filter_map(Value::as_bytes)
+        .map(<[u8]>::len)
+        .filter(|length| *length > 1024);
+    let total: usize = long.sum();
+    if total > 0 { budget.charge(total / 64) } else { Ok(()) }
 }
 
 /// Says that an argument does not fit its parameter.

@@ -51,6 +51,8 @@ impl<'a> Machine<'a, '_> {
             Value::Map(map) => {
                 let entries = map.entries();
                 let count = entries.len();
+                // All entries were just looked at, however soon the loop ends.
+                self.steps = self.steps.saturating_sub(count as u64);
                 (Items::Map(entries), count, map.holds_any())
             }
             other => {

@@ -260,3 +260,29 @@ fn the_deepest_values_and_expressions_fit_the_stack() {
         Template::parse("t", &parentheses, &Functions::core()).expect("as deep as allowed");
     assert!(template.render("text").is_err_and(|error| error.to_string().len() > 1000));
 }
+
+#[test]
+fn a_loop_cannot_read_long_things_for_hours() {
+    let limits = Limits { work: 1 << 20, steps: 1_000_000, ..Default::default() };
+    let keys: std::collections::BTreeMap<String, i64> =
+        (0..10_000).map(|n| (n.to_string(), n)).collect();
+    for (source, expected) in [
+        (
+            "{{$s := repeat 100000 \"ab\"}}{{range 9999}}{{if eq $s $s}}{{end}}{{end}}",
+            "exceeded the work limit of 1048576 bytes",
+        ),
+        ("{{range 9999}}{{range $}}{{break}}{{end}}{{end}}", "exceeded 1000000 steps"),
+        (
+            "{{$l := until 9999}}{{range 9999}}{{if has 9998 $l}}{{end}}{{end}}",
+            "exceeded the work limit of 1048576 bytes",
+        ),
+    ] {
+        let template = Template::parse_within("t", source, &Functions::standard(), limits.clone())
+            .expect(source);
+        assert_eq!(
+            template.render(&keys).map_err(|error| error.message),
+            Err(expected.to_owned()),
+            "{source}"
+        );
+    }
+}

@@ -252,13 +252,14 @@ fn indent(out: &mut Output, arguments: &[Value<'_>]) -> Result<(), Fault> {
 }
 
 /// A list, or one value, with a separator between its parts; what is not there is left out.
-fn join(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), Fault> {
+fn join(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
     let separator = bytes(arguments, 0);
     let parts: Vec<Value<'_>> = match any(arguments, 1) {
         Value::List(list) => list.iter().filter(|part| !part.is_nil()).collect(),
         value if value.is_nil() => Vec::new(),
         value => vec![value],
     };
+    budget.charge(parts.len().saturating_mul(size_of::<Value<'_>>()))?;
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             out.push(separator);

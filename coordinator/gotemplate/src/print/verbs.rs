@@ -17,6 +17,7 @@ pub(crate) fn printf(out: &mut Output, format: &[u8], operands: &[Value<'_>]) {
         operands,
         next: 0,
         reordered: false,
+        unclosed: false,
         good: true,
     };
     run.all();
@@ -31,6 +32,8 @@ struct Run<'o, 'r, 'v> {
     next: usize,
     /// Whether any operand was named by its number.
     reordered: bool,
+    /// Whether no bracket closes any more; to look again and again would take long.
+    unclosed: bool,
     /// Whether all operand numbers of this verb fit.
     good: bool,
 }
@@ -179,8 +182,9 @@ impl Run<'_, '_, '_> {
         }
         self.reordered = true;
         let rest = self.format.get(self.at..).unwrap_or_default();
-        let Some(close) = rest.iter().position(|byte| *byte == b']').filter(|_| rest.len() >= 3)
-        else {
+        let close = if self.unclosed { None } else { rest.iter().position(|byte| *byte == b']') };
+        self.unclosed = close.is_none();
+        let Some(close) = close.filter(|_| rest.len() >= 3) else {
             self.good = false;
             self.at += 1;
             return false;
