@@ -1,0 +1,339 @@
+//! JSON into values, the way Go reads it: every number is a float, of equal keys the last one counts, half a
+//! surrogate pair becomes U+FFFD.
+//!
+//! The reader keeps its own stack, so deep input is an error and not a crash.
+
+use super::{List, Map, Text, Value};
+use crate::error::Fault;
+use crate::number::parse_float;
+use crate::unicode;
+
+/// What JSON numbers become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// All become floats, as Go decodes into `any`.
+    Floats,
+    /// Integers become ints, others floats.
+    Typed,
+}
+
+/// A view of decoded JSON.
+pub(super) fn view(json: &serde_json::Value, numbers: Numbers) -> Value<'_> {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => match (numbers, number.as_i64()) {
+            (Numbers::Typed, Some(int)) => Value::Int(int),
+            _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => {
+            Value::List(List::of_any(items.iter().map(|item| view(item, numbers)).collect()))
+        }
+        serde_json::Value::Object(entries) => {
+            let entries =
+                entries.iter().map(|(key, item)| (Text::from(key.as_str()), view(item, numbers)));
+            Value::Map(Map::of_any(entries.collect()))
+        }
+    }
+}
+
+/// Reads one JSON text.
+pub(crate) fn read<'a>(bytes: &[u8], numbers: Numbers, nesting: usize) -> Result<Value<'a>, Fault> {
+    let mut reader = Reader { bytes, at: 0, numbers, too_large: None };
+    let value = reader.document(nesting)?;
+    reader.blanks();
+    if let Some(byte) = reader.peek() {
+        return Err(unexpected(byte, "after top-level value"));
+    }
+    match reader.too_large {
+        Some(number) => {
+            Err(format!("json: cannot unmarshal number {number} into Go value of type float64")
+                .into())
+        }
+        None => Ok(value),
+    }
+}
+
+struct Reader<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    numbers: Numbers,
+    /// The first number that no float can hold. What is no JSON at all is reported before it.
+    too_large: Option<String>,
+}
+
+enum Open<'a> {
+    List(Vec<Value<'a>>),
+    Map(Vec<(Text<'a>, Value<'a>)>, Text<'a>),
+}
+
+impl Reader<'_> {
+    fn document<'a>(&mut self, nesting: usize) -> Result<Value<'a>, Fault> {
+        let mut open: Vec<Open<'a>> = Vec::new();
+        loop {
+            self.blanks();
+            // A value, or the opening of one that has no elements yet.
+            let mut value = match self.peek() {
+                Some(b'[') => {
+                    self.at += 1;
+                    self.blanks();
+                    if self.peek() == Some(b']') {
+                        self.at += 1;
+                        Value::list(Vec::new())
+                    } else {
+                        open.push(Open::List(Vec::new()));
+                        within(open.len(), nesting)?;
+                        continue;
+                    }
+                }
+                Some(b'{') => {
+                    self.at += 1;
+                    self.blanks();
+                    if self.peek() == Some(b'}') {
+                        self.at += 1;
+                        Value::map(Vec::new())
+                    } else {
+                        let key = self.key()?;
+                        open.push(Open::Map(Vec::new(), key));
+                        within(open.len(), nesting)?;
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            };
+            // Close what the value completes.
+            loop {
+                let Some(top) = open.pop() else { return Ok(value) };
+                self.blanks();
+                let next = self.next()?;
+                match (top, next) {
+                    (Open::List(mut items), b',' | b']') => {
+                        items.push(value);
+                        if next == b',' {
+                            open.push(Open::List(items));
+                            break;
+                        }
+                        value = Value::list(items);
+                    }
+                    (Open::Map(mut entries, key), b',' | b'}') => {
+                        entries.push((key, value));
+                        if next == b',' {
+                            self.blanks();
+                            let key = self.key()?;
+                            open.push(Open::Map(entries, key));
+                            break;
+                        }
+                        value = Value::map(entries);
+                    }
+                    (Open::List(_), byte) => return Err(unexpected(byte, "after array element")),
+                    (Open::Map(..), byte) => {
+                        return Err(unexpected(byte, "after object key:value pair"));
+                    }
+                }
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Result<u8, Fault> {
+        let byte = self.peek().ok_or_else(end)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    /// The next byte where a blank would be wrong too: the end reads as one.
+    fn solid(&mut self) -> u8 {
+        let byte = self.peek().unwrap_or(b' ');
+        self.at += 1;
+        byte
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    fn key<'a>(&mut self) -> Result<Text<'a>, Fault> {
+        match self.next()? {
+            b'"' => {}
+            byte => return Err(unexpected(byte, "looking for beginning of object key string")),
+        }
+        let key = self.string()?;
+        self.blanks();
+        match self.next()? {
+            b':' => Ok(Text::from(key)),
+            byte => Err(unexpected(byte, "after object key")),
+        }
+    }
+
+    fn scalar<'a>(&mut self) -> Result<Value<'a>, Fault> {
+        match self.next()? {
+            b'"' => Ok(Value::text(self.string()?)),
+            b't' => self.word("true", Value::Bool(true)),
+            b'f' => self.word("false", Value::Bool(false)),
+            b'n' => self.word("null", Value::Nil),
+            b'-' | b'0'..=b'9' => {
+                self.at -= 1;
+                self.number()
+            }
+            byte => Err(unexpected(byte, "looking for beginning of value")),
+        }
+    }
+
+    /// The rest of a word, behind its first letter.
+    fn word<'a>(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+        for expected in word.bytes().skip(1) {
+            let byte = self.solid();
+            if byte != expected {
+                let context = format!("in literal {word} (expecting '{}')", char::from(expected));
+                return Err(unexpected(byte, &context));
+            }
+        }
+        Ok(value)
+    }
+
+    fn digits(&mut self, context: &str) -> Result<(), Fault> {
+        match self.solid() {
+            b'0'..=b'9' => {}
+            byte => return Err(unexpected(byte, context)),
+        }
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn number<'a>(&mut self) -> Result<Value<'a>, Fault> {
+        let start = self.at;
+        let mut whole = true;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits("in numeric literal")?;
+        }
+        if self.peek() == Some(b'.') {
+            whole = false;
+            self.at += 1;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            whole = false;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits("in exponent of numeric literal")?;
+        }
+        let text = self.bytes.get(start..self.at).and_then(|text| std::str::from_utf8(text).ok());
+        let text = text.unwrap_or_default();
+        if whole
+            && self.numbers == Numbers::Typed
+            && let Ok(int) = text.parse::<i64>()
+        {
+            return Ok(Value::Int(int));
+        }
+        match parse_float(text) {
+            Some(number) => Ok(Value::Float(number)),
+            None => {
+                self.too_large.get_or_insert_with(|| text.to_owned());
+                Ok(Value::Nil)
+            }
+        }
+    }
+
+    /// The rest of a string, behind its opening quote.
+    fn string(&mut self) -> Result<Vec<u8>, Fault> {
+        let mut text = Vec::new();
+        loop {
+            match self.next()? {
+                b'"' => return Ok(text),
+                b'\\' => self.escape(&mut text)?,
+                byte @ 0..0x20 => return Err(unexpected(byte, "in string literal")),
+                byte @ 0x20..0x80 => text.push(byte),
+                _ => {
+                    let rest = self.bytes.get(self.at - 1..).unwrap_or_default();
+                    let (c, width) = unicode::decode(rest).unwrap_or((None, 1));
+                    push_char(&mut text, c.unwrap_or(unicode::REPLACEMENT));
+                    self.at += width - 1;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), Fault> {
+        text.push(match self.solid() {
+            byte @ (b'"' | b'\\' | b'/') => byte,
+            b'b' => 8,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'u' => {
+                let unit = self.unit()?;
+                let c = match unit {
+                    0xd800..0xdc00 => self.low_half(unit),
+                    _ => char::from_u32(unit),
+                };
+                push_char(text, c.unwrap_or(unicode::REPLACEMENT));
+                return Ok(());
+            }
+            byte => return Err(unexpected(byte, "in string escape code")),
+        });
+        Ok(())
+    }
+
+    /// The whole character, if the other half of the pair follows.
+    fn low_half(&mut self, high: u32) -> Option<char> {
+        let digits = self.bytes.get(self.at..)?.strip_prefix(b"\\u")?.get(..4)?;
+        let low = u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+        if !(0xdc00..0xe000).contains(&low) {
+            return None;
+        }
+        self.at += 6;
+        char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
+    }
+
+    fn unit(&mut self) -> Result<u32, Fault> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let byte = self.solid();
+            let digit = char::from(byte).to_digit(16);
+            unit = unit << 4
+                | digit.ok_or_else(|| unexpected(byte, "in \\u hexadecimal character escape"))?;
+        }
+        Ok(unit)
+    }
+}
+
+fn push_char(text: &mut Vec<u8>, c: char) {
+    text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+fn within(depth: usize, nesting: usize) -> Result<(), Fault> {
+    if depth > nesting { Err(Fault::call("exceeded max depth")) } else { Ok(()) }
+}
+
+fn end() -> Fault {
+    Fault::call("unexpected end of JSON input")
+}
+
+fn unexpected(byte: u8, context: &str) -> Fault {
+    let mut shown = crate::output::Output::new(16);
+    match byte {
+        b'\'' => shown.push_str(r"'\''"),
+        b'"' => shown.push_str("'\"'"),
+        _ => crate::quote::quote_char(&mut shown, char::from(byte), false),
+    }
+    Fault::call(format!(
+        "invalid character {} {context}",
+        String::from_utf8_lossy(shown.as_bytes())
+    ))
+}

@@ -1,0 +1,3 @@
+module muster/bench/gotemplate
+
+go 1.22
