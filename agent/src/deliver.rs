@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub mod deliverer;
 mod ledger;
 mod metrics;
+pub mod mounts;
 mod orders;
 pub mod records;
 pub mod target;

@@ -32,8 +32,8 @@ const RANKS: usize = 100_000;
 #[derive(Debug, clap::Parser)]
 #[command(name = "footprint", about = "What an agent costs: memory, CPU, start-up")]
 pub struct Args {
-    /// The program to measure; a release build
-    #[arg(long, default_value = "target/release/muster-agent")]
+    /// The program to measure, built for release
+    #[arg(long, default_value = "target/agent/muster-agent")]
     agent: PathBuf,
     /// How long it is watched while it has nothing to do, in seconds
     #[arg(long, default_value_t = 60)]
@@ -72,7 +72,7 @@ pub fn main(args: Args) -> ExitCode {
 async fn measure(args: Args) -> anyhow::Result<Report> {
     let Args { agent, idle, starts } = args;
     let size = std::fs::metadata(&agent).with_context(|| {
-        format!("{}: build it with cargo build --release -p muster-agent", agent.display())
+        format!("{}: build it with cargo build --profile agent -p muster-agent", agent.display())
     })?;
     let mut report = Report::default();
     report.line("size of the program", size.len() as f64 / 1e6, 12.0, "MB");

@@ -9,8 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use muster_proto::delivery::Place;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat, major, minor};
 
+use super::mounts;
 use super::writer::WriteError;
 use crate::host::Host;
 
@@ -65,7 +66,21 @@ impl Volumes {
         let pods = self.open_pods()?;
         let directory = self.descend(&pods, place)?;
         let stat = fstat(&directory).map_err(WriteError::system("stat of the volume"))?;
+        if let Some(device) = self.mounted(place)
+            && device != (major(stat.st_dev), minor(stat.st_dev))
+        {
+            return Err(WriteError::NotMounted(place.volume.clone()));
+        }
         Ok(Volume { pods, directory, stat })
+    }
+
+    /// What the node has mounted at the volume, where it is a mount.
+    fn mounted(&self, place: &Place) -> Option<(u64, u64)> {
+        let real =
+            self.host.resolve(&format!("{}/pods", self.kubelet.trim_end_matches('/'))).ok()?;
+        let steps = [place.pod_uid.as_str(), "volumes", EMPTY_DIR, place.volume.as_str()];
+        let path = steps.iter().fold(real, |path, step| path.join(step));
+        mounts::mounted(&self.host, &path.to_string_lossy())
     }
 
     /// Whether the path still leads to the directory that is open.

@@ -51,6 +51,12 @@ pub enum WriteError {
     /// Something else is there.
     #[error("{0:?} is not a directory")]
     NotADirectory(String),
+    /// The volume is a mount that this process does not see.
+    #[error(
+        "the node has mounted volume {0:?} in memory, and the agent does not see it: give it the kubelet's directory \
+         with mountPropagation: HostToContainer"
+    )]
+    NotMounted(String),
     /// The kubelet's directory cannot be found.
     #[error("the kubelet's directory: {0}")]
     Kubelet(String),
@@ -310,7 +316,7 @@ impl WriteError {
 
     /// Whether it may be well in a moment.
     pub fn is_early(&self) -> bool {
-        matches!(self, Self::VolumeMissing(_))
+        matches!(self, Self::VolumeMissing(_) | Self::NotMounted(_))
     }
 
     /// One word for metrics and for the coordinator.
@@ -319,6 +325,7 @@ impl WriteError {
             Self::VolumeMissing(_) => "volume-missing",
             Self::SymlinkInPath(_) => "symlink-in-path",
             Self::NotADirectory(_) => "not-a-directory",
+            Self::NotMounted(_) => "volume-not-mounted",
             Self::Kubelet(_) => "kubelet-directory",
             Self::DirectorySwapped => "directory-swapped",
             Self::NotAFile(_) => "not-a-file",

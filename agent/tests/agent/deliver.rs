@@ -144,10 +144,10 @@ async fn a_table_is_delivered_once_and_told_everywhere() {
     assert_eq!((tables.len(), tables[0].bytes, tables[0].generation), (1, Some(2), Some(5)));
     let metrics = node.metrics();
     for line in [
-        "muster_agent_deliveries_total{result=\"written\"} 1",
-        "muster_agent_deliveries_total{result=\"already-there\"} 1",
-        "muster_agent_delivery_duration_seconds_count 2",
-        "muster_agent_delivered_bytes_total 2",
+        "deliveries_total{result=\"written\"} 1",
+        "deliveries_total{result=\"already-there\"} 1",
+        "delivery_duration_seconds_count 2",
+        "delivered_bytes_total 2",
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
     }
@@ -306,6 +306,23 @@ async fn orders_for_one_place_end_with_the_newest() {
     }
     assert_eq!(fs::read(node.table(1)).unwrap(), b"9");
     assert_eq!(node.deliverer.delivered()[0].generation, 9);
+}
+
+#[tokio::test]
+async fn a_volume_in_memory_that_the_agent_does_not_see_gets_no_table() {
+    let node = Node::new();
+    node.add(1);
+    let seen = fs::metadata(node.volume(1)).unwrap().dev();
+    let (own_major, own_minor) = (nix::sys::stat::major(seen), nix::sys::stat::minor(seen));
+    let at = format!("/var/lib/kubelet/pods/{}/volumes/kubernetes.io~empty-dir/ranktable", uid(1));
+    let proc = node.folder.path().join("proc/1");
+    fs::create_dir_all(&proc).unwrap();
+    let mounts = |device: String| format!("9 1 {device} / {at} rw - tmpfs tmpfs rw\n");
+    fs::write(proc.join("mountinfo"), mounts(format!("{own_major}:{}", own_minor + 1))).unwrap();
+    assert_eq!(node.deliver(1, order(1, 1, b"x"), b"x").await, "volume-not-mounted");
+    assert!(!node.table(1).exists());
+    fs::write(proc.join("mountinfo"), mounts(format!("{own_major}:{own_minor}"))).unwrap();
+    assert_eq!(node.deliver(1, order(1, 1, b"x"), b"x").await, "ok");
 }
 
 #[tokio::test]
