@@ -6,7 +6,10 @@
 //! ```
 //!
 //! The first quick look is published within milliseconds and is not `settled`: nobody is told addresses that a tool
-//! may still correct. From the first whole look on every inventory is settled.
+//! may still correct. From the first whole look on every inventory is settled. When a quick look sees other devices or
+//! another driver than the tools were asked about, the next whole look comes at once.
+//!
+//! Files are read aside, by a thread that may hang: the program's only other thread must answer pings and signals.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +33,7 @@ mod sources;
 pub mod topology;
 
 pub use metrics::Metrics;
-pub use sources::Sources;
+pub use sources::{Read, Sources};
 
 /// Changes that come together are looked at together.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -40,6 +43,9 @@ const FILES_LIMIT: Duration = Duration::from_secs(5);
 
 /// A busy directory is looked at so often at most.
 const BETWEEN: Duration = Duration::from_millis(200);
+
+/// How soon tools are asked again at most, when what they were asked about has changed.
+const TOOLS_AT_MOST: Duration = Duration::from_secs(1);
 
 /// What one source has found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,6 +86,8 @@ pub struct Found {
     pub inventory: Inventory,
     /// What was wrong, by area; each area is complete.
     pub findings: Vec<(Area, Vec<Finding>)>,
+    /// Whether tools should be asked soon: what they were asked about has changed.
+    pub due: bool,
 }
 
 // === impl Settings ===
@@ -109,7 +117,10 @@ fn watched(host: &Host) -> Vec<Interest> {
 
 /// One whole look.
 pub async fn once(settings: &Settings) -> Found {
-    Sources::new(&settings.host).look(settings.tools.as_ref()).await
+    let problems = Problems::default();
+    let (sources, first) = quick(Sources::new(&settings.host), &problems).await;
+    let Some((read, _)) = first else { return Found::default() };
+    whole(sources, read, settings.tools.as_ref(), &problems).await.1.unwrap_or_default()
 }
 
 /// Looks again and again until `inventory` is closed, and publishes what changed.
@@ -143,24 +154,35 @@ pub async fn follow(
         }
     };
     let mut tools_due = tokio::time::Instant::now();
+    let mut may_ask = tools_due;
     loop {
         let began = Instant::now();
-        let found;
-        (sources, found) = quick(sources, &problems).await;
+        let first;
+        (sources, first) = quick(sources, &problems).await;
         metrics.took("files", began.elapsed());
-        let read = Instant::now();
-        publish(found);
-        if tools_due <= tokio::time::Instant::now() {
-            let began = Instant::now();
-            let found = sources.look(settings.tools.as_ref()).await;
-            metrics.took("tools", began.elapsed());
+        let looked = Instant::now();
+        if let Some((read, found)) = first {
+            if found.due && settings.tools.is_some() {
+                tools_due = tools_due.min(may_ask);
+            }
             publish(found);
-            tools_due = tokio::time::Instant::now() + settings.tools_every;
+            if tools_due <= tokio::time::Instant::now() {
+                let began = Instant::now();
+                let found;
+                (sources, found) = whole(sources, read, settings.tools.as_ref(), &problems).await;
+                metrics.took("tools", began.elapsed());
+                found.into_iter().for_each(&publish);
+                let now = tokio::time::Instant::now();
+                (tools_due, may_ask) = (now + settings.tools_every, now + TOOLS_AT_MOST);
+            }
+        } else {
+            // Not again and again without a pause.
+            tools_due = tools_due.max(tokio::time::Instant::now() + TOOLS_AT_MOST);
         }
         tokio::select! {
             () = inventory.closed() => return,
             () = changes.next() => {
-                let rested = BETWEEN.saturating_sub(read.elapsed());
+                let rested = BETWEEN.saturating_sub(looked.elapsed());
                 tokio::time::sleep(TOGETHER.max(rested)).await;
             }
             () = tokio::time::sleep(settings.files_every) => changes.again(),
@@ -169,19 +191,46 @@ pub async fn follow(
     }
 }
 
-/// Reads the files, on a thread of its own: a sick driver can make a read hang.
-async fn quick(sources: Sources, problems: &Problems) -> (Sources, Found) {
+/// Reads the files: what they say, and that with what tools said before.
+async fn quick(sources: Sources, problems: &Problems) -> (Sources, Option<(Read, Found)>) {
+    let work = |sources: &mut Sources| {
+        let read = sources.read();
+        let found = sources.quick(&read);
+        (read, found)
+    };
+    aside(sources, problems, FILES_LIMIT, work).await
+}
+
+/// Asks the tools about what was read.
+async fn whole(
+    mut sources: Sources,
+    read: Read,
+    tools: Option<&Tools>,
+    problems: &Problems,
+) -> (Sources, Option<Found>) {
+    let asked = sources.ask(&read, tools, jiff::Timestamp::now()).await;
+    aside(sources, problems, FILES_LIMIT, move |sources| sources.whole(&read, asked)).await
+}
+
+/// Reads files, on a thread of its own: a sick driver can make a read hang. Nothing comes back when that thread fails;
+/// the sources have no memory then.
+async fn aside<T: Send + 'static>(
+    mut sources: Sources,
+    problems: &Problems,
+    limit: Duration,
+    work: impl FnOnce(&mut Sources) -> T + Send + 'static,
+) -> (Sources, Option<T>) {
     let spare = sources.empty();
     let mut reading = tokio::task::spawn_blocking(move || {
-        let found = sources.quick();
-        (sources, found)
+        let read = work(&mut sources);
+        (sources, read)
     });
     const SUBJECT: &str = "files of the drivers";
-    let read = match tokio::time::timeout(FILES_LIMIT, &mut reading).await {
+    let read = match tokio::time::timeout(limit, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
             let message = format!(
-                "reading /dev, /proc and /sys takes longer than {FILES_LIMIT:?}; a driver may hang: see the kernel's log"
+                "reading /dev, /proc and /sys takes longer than {limit:?}; a driver may hang: see the kernel's log"
             );
             problems.raise(Area::Watch, Finding::new("files-hang", SUBJECT, message));
             reading.await
@@ -189,12 +238,15 @@ async fn quick(sources: Sources, problems: &Problems) -> (Sources, Found) {
     };
     problems.clear(Area::Watch, SUBJECT);
     match read {
-        Ok(read) => read,
+        Ok((sources, read)) => (sources, Some(read)),
         // The reading thread panicked, or the runtime is ending. Begin anew.
         Err(error) => {
             let message = format!("{error}; discovery begins anew");
             problems.raise(Area::Watch, Finding::new("files-failed", SUBJECT, message));
-            (spare, Found::default())
+            (spare, None)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! Running a vendor's tool, as root, without trusting it.
 //!
 //! A tool is named by its absolute path below the host's root, must belong to root or to us and must not be writable
-//! by others. It gets an environment of two variables, no input, a limit of time and of output. Its whole process
+//! by others. It gets an environment of two variables at most, no input, a limit of time and of output. Its whole process
 //! group is killed when the time is up.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -23,6 +24,19 @@ pub const OUTPUT: usize = 1024 * 1024;
 
 /// How much of the error output is shown.
 const SHOWN: usize = 512;
+
+/// Where programs of a node find their libraries, when the node is not the machine itself: the loader looks below
+/// its own root only.
+const LIBRARIES: [&str; 3] =
+    ["/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+
+/// A tool of the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    path: String,
+    /// Directories of the node; none: where the node has its libraries.
+    libraries: Vec<String>,
+}
 
 /// Runs tools of one host.
 #[derive(Clone, Debug)]
@@ -97,6 +111,22 @@ impl ToolError {
     }
 }
 
+// === impl Tool ===
+
+impl Tool {
+    /// The tool at this path of the node.
+    pub fn at(path: impl Into<String>) -> Self {
+        Self { path: path.into(), libraries: Vec::new() }
+    }
+
+    /// The same with its libraries in these directories of the node.
+    #[must_use]
+    pub fn libraries(mut self, folders: impl IntoIterator<Item = String>) -> Self {
+        self.libraries.extend(folders);
+        self
+    }
+}
+
 // === impl Tools ===
 
 impl Tools {
@@ -117,23 +147,24 @@ impl Tools {
         paths.iter().find(|path| self.host.resolve(path).is_ok()).map(|path| (*path).to_owned())
     }
 
-    /// What the tool writes, as text. `path` is a path of the node.
+    /// What the tool at this path of the node writes, as text.
     pub async fn run(&self, path: &str, args: &[&str]) -> Result<String, ToolError> {
+        self.call(&Tool::at(path), args).await
+    }
+
+    /// What the tool writes, as text.
+    pub async fn call(&self, tool: &Tool, args: &[&str]) -> Result<String, ToolError> {
+        let path = tool.path.as_str();
         let program = self.trusted(path)?;
         let call = || format!("{path} {}", args.join(" "));
         let io = |error| ToolError::Io { path: path.to_owned(), error };
         // A closed semaphore cannot be: nobody closes it.
         let _slot = self.slots.acquire().await.map_err(|error| io(std::io::Error::other(error)))?;
-        let root = self.host.root();
-        let libraries =
-            ["usr/local/Ascend/driver/lib64/driver", "usr/local/Ascend/driver/lib64/common"]
-                .map(|folder| root.join(folder).display().to_string())
-                .join(":");
         let mut child = Command::new(&program)
             .args(args)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("LD_LIBRARY_PATH", libraries)
+            .envs(self.libraries(tool).map(|folders| ("LD_LIBRARY_PATH", folders)))
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir("/")
             .stdin(Stdio::null())
@@ -146,12 +177,15 @@ impl Tools {
         let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let ended = tokio::time::timeout(self.limit, async {
-            let (out, err) = tokio::join!(read(out, OUTPUT), read(err, SHOWN));
-            let out = out.map_err(io)?;
-            if out.len() > OUTPUT {
-                return Err(ToolError::TooMuch { call: call() });
-            }
-            Ok((out, err.unwrap_or_default(), child.wait().await.map_err(io)?))
+            let out = async {
+                let out = read(out, OUTPUT).await.map_err(io)?;
+                match out.len() > OUTPUT {
+                    true => Err(ToolError::TooMuch { call: call() }),
+                    false => Ok(out),
+                }
+            };
+            let (out, err) = tokio::try_join!(out, async { Ok(read_all(err, SHOWN).await) })?;
+            Ok((out, err, child.wait().await.map_err(io)?))
         });
         let (out, err, status) = match ended.await {
             Ok(ended) => ended?,
@@ -159,10 +193,31 @@ impl Tools {
         };
         group.ended();
         if !status.success() {
-            let said = String::from_utf8_lossy(&err).trim().chars().take(SHOWN).collect();
-            return Err(ToolError::Failed { call: call(), status, said });
+            // Some tools say on their output what is wrong.
+            let said = [err, out].iter().map(|bytes| shown(bytes)).find(|said| !said.is_empty());
+            return Err(ToolError::Failed { call: call(), status, said: said.unwrap_or_default() });
         }
         Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// Where the loader shall look for the tool's libraries: real directories of the node that nobody else can have
+    /// written to. None: the loader knows.
+    fn libraries(&self, tool: &Tool) -> Option<String> {
+        let folders: Vec<&str> = match tool.libraries.as_slice() {
+            [] if self.host.is_machine() => Vec::new(),
+            [] => LIBRARIES.to_vec(),
+            own => own.iter().map(String::as_str).collect(),
+        };
+        let real = folders.into_iter().filter_map(|folder| {
+            let folder = self.host.path(self.host.resolve(folder).ok()?.to_str()?);
+            let found = std::fs::symlink_metadata(&folder).ok()?;
+            // The loader would take these signs for something else.
+            let plain = |folder: &String| !folder.contains([':', ';', '$']);
+            let folder = folder.to_str().map(str::to_owned).filter(plain)?;
+            (found.is_dir() && belongs_to_us(&found) && !is_shared(&found)).then_some(folder)
+        });
+        let real: Vec<String> = real.collect();
+        (!real.is_empty()).then(|| real.join(":"))
     }
 
     /// The file to run, if nobody but root and we can have written it.
@@ -176,14 +231,11 @@ impl Tools {
         };
         let program = self.host.path(&resolved.to_string_lossy());
         let untrusted = |why| ToolError::Untrusted { path: path.to_owned(), why };
-        let us = nix::unistd::geteuid().as_raw();
         let folder = program.parent().unwrap_or(Path::new("/"));
         for (place, what) in [(program.as_path(), "it"), (folder, "its directory")] {
             let found = std::fs::symlink_metadata(place)
                 .map_err(|error| ToolError::Io { path: path.to_owned(), error })?;
-            let ours = found.uid() == 0 || found.uid() == us;
-            let shared = found.mode() & 0o022 != 0;
-            match (what, ours, shared) {
+            match (what, belongs_to_us(&found), is_shared(&found)) {
                 ("it", false, _) => return Err(untrusted("it belongs to somebody else")),
                 ("it", _, true) => return Err(untrusted("others may write to it")),
                 (_, false, _) => return Err(untrusted("its directory belongs to somebody else")),
@@ -193,6 +245,14 @@ impl Tools {
         }
         Ok(program)
     }
+}
+
+fn belongs_to_us(found: &Metadata) -> bool {
+    found.uid() == 0 || found.uid() == nix::unistd::geteuid().as_raw()
+}
+
+fn is_shared(found: &Metadata) -> bool {
+    found.mode() & 0o022 != 0
 }
 
 /// A process group that is killed unless it has ended.
@@ -222,6 +282,26 @@ async fn read(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> std::io::Res
     Ok(bytes)
 }
 
+/// Keeps the first `most` bytes and reads to the end: a tool that cannot write dies of it.
+async fn read_all(pipe: Option<impl AsyncRead + Unpin>, most: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        let kept = (&mut pipe).take(most as u64).read_to_end(&mut bytes).await;
+        if kept.is_ok() {
+            // What comes is shown to nobody, and so is why it ends.
+            let _passed = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
+        }
+    }
+    bytes
+}
+
+/// The beginning, as text.
+fn shown(bytes: &[u8]) -> String {
+    // No character has more than four bytes.
+    let bytes = bytes.get(..4 * SHOWN).unwrap_or(bytes);
+    String::from_utf8_lossy(bytes).trim().chars().take(SHOWN).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -240,7 +320,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_tool_gets_its_arguments_and_two_variables_only() {
-        let (_folder, tools) = tool("echo $1; env | sort | cut -d= -f1 | tr '\\n' ' '");
+        let (folder, tools) = tool("echo $1; env | sort | cut -d= -f1 | tr '\\n' ' '");
+        fs::create_dir_all(folder.path().join("usr/lib64")).unwrap();
         let said = tools.run("/tool", &["-x"]).await.unwrap();
         assert!(said.starts_with("-x\n"), "{said}");
         let names: Vec<&str> = said.lines().nth(1).unwrap().split_whitespace().collect();
@@ -278,6 +359,69 @@ mod tests {
         assert_eq!((error.reason(), error.to_string().contains("no")), ("tool-failed", true));
         assert_eq!(tools.run("/tool", &["2"]).await.unwrap_err().reason(), "tool-output-too-large");
         assert_eq!(tools.run("/none", &[]).await.unwrap_err().reason(), "tool-absent");
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_complains_at_length_is_heard_to_the_end() {
+        // Far more than a pipe holds, before the answer.
+        let (_folder, tools) = tool(
+            "head -c 1000000 /dev/zero | tr '\\0' e >&2 && echo complete || echo cut; exit $1",
+        );
+        assert_eq!(tools.run("/tool", &["0"]).await.unwrap(), "complete\n");
+        let ToolError::Failed { status, said, .. } = tools.run("/tool", &["3"]).await.unwrap_err()
+        else {
+            panic!("it failed");
+        };
+        assert_eq!((status.code(), said), (Some(3), "e".repeat(SHOWN)));
+    }
+
+    #[tokio::test]
+    async fn a_tool_that_fails_may_say_why_on_its_output() {
+        let (_folder, tools) =
+            tool("head -c 2000 /dev/zero | tr '\\0' o; [ $1 = 1 ] && echo err >&2; exit 9");
+        for (arg, expected) in [("0", "o".repeat(SHOWN)), ("1", "err".to_owned())] {
+            let ToolError::Failed { said, .. } = tools.run("/tool", &[arg]).await.unwrap_err()
+            else {
+                panic!("it failed");
+            };
+            assert_eq!(said, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_tool_finds_its_libraries_below_the_root() {
+        let (folder, tools) = tool("echo \"${LD_LIBRARY_PATH-none}\"");
+        let root = folder.path().canonicalize().unwrap();
+        assert_eq!(tools.run("/tool", &[]).await.unwrap(), "none\n", "nothing is there");
+        for made in ["usr/lib64", "usr/lib/aarch64-linux-gnu", "opt/a", "opt/b", "opt/c:d"] {
+            fs::create_dir_all(folder.path().join(made)).unwrap();
+        }
+        std::os::unix::fs::symlink("/opt/a", folder.path().join("link")).unwrap();
+        fs::set_permissions(root.join("opt/b"), fs::Permissions::from_mode(0o777)).unwrap();
+        let tools = Tools::new(Host::at(&root), Duration::from_secs(20), 2);
+        let below = |folders: &[&str]| {
+            let folders = folders.iter().map(|folder| root.join(folder).display().to_string());
+            folders.collect::<Vec<_>>().join(":") + "\n"
+        };
+        let said = tools.run("/tool", &[]).await.unwrap();
+        assert_eq!(said, below(&["usr/lib64", "usr/lib/aarch64-linux-gnu"]));
+        // Links stay in the tree; what others may write, is absent or would be read as two is left out.
+        for (own, expected) in [
+            (vec!["/opt/a"], below(&["opt/a"])),
+            (vec!["/link", "/opt/b", "/opt/c:d", "/none", "/tool"], below(&["opt/a"])),
+            (vec!["/none"], "none\n".to_owned()),
+        ] {
+            let tool = Tool::at("/tool").libraries(own.iter().map(|folder| (*folder).to_owned()));
+            assert_eq!(tools.call(&tool, &[]).await.unwrap(), expected, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn the_machine_itself_finds_its_libraries_alone() {
+        let tools = Tools::new(Host::at("/"), Duration::from_secs(1), 1);
+        assert_eq!(tools.libraries(&Tool::at("/usr/bin/nvidia-smi")), None);
+        let own = Tool::at("/tool").libraries(["/usr".to_owned()]);
+        assert_eq!(tools.libraries(&own).as_deref(), Some("/usr"));
     }
 
     #[tokio::test]

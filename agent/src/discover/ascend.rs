@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Health and links are asked in every look. What hardly ever changes (numbers, topology, addresses, the place in
-//! a super-pod) is asked again when the devices, the driver or `hccn.conf` change, or when it has become old. A source
-//! that fails is a finding; what the others said stays.
+//! a super-pod) is owed again when the devices, the driver or `hccn.conf` change, or when it has become old, and asked
+//! in each look until it is answered. Until then the last answer counts: a tool that hangs takes nothing from devices that
+//! are still there. A source that fails is a finding; what the others said stays.
 //!
 //! Start reading at [`mod@merge`].
 
@@ -33,10 +34,10 @@ use parking_lot::Mutex;
 
 use self::ask::{Answers, Ask, Troubles};
 use self::files::Files;
-use self::merge::{Facts, merge};
-use self::parse::{conf::Conf, hccn};
+use self::merge::{Facts, list, merge};
+use self::parse::{conf::Conf, hccn, spod::Spod};
 use super::Part;
-use crate::host::Host;
+use crate::problem::Finding;
 use crate::tool::Tools;
 
 /// How long slow facts are believed.
@@ -47,9 +48,10 @@ const REFRESH_AFTER: SignedDuration = SignedDuration::from_mins(10);
 pub struct Ascend {
     refresh_after: SignedDuration,
     facts: Facts,
-    /// What the facts are of, and since when they are all known.
+    /// What the facts are of, when slow ones were last owed, and which of them still are.
     of: Option<Subject>,
     asked: Option<Timestamp>,
+    owed: Owed,
     /// Devices as they were when their files were last there. Who is gone stays a fault until it comes back
     /// or the agent starts anew.
     seen: Mutex<BTreeMap<u32, Device>>,
@@ -63,6 +65,17 @@ struct Subject {
     ids: BTreeSet<u32>,
     driver: (String, Option<String>),
     conf: Option<Conf>,
+}
+
+/// Slow facts that are to be asked, in each look until they are answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Owed {
+    numbers: bool,
+    topo: bool,
+    ip: BTreeSet<u32>,
+    vnic: BTreeSet<u32>,
+    lldp: BTreeSet<u32>,
+    spod: BTreeSet<u32>,
 }
 
 /// What the library has told in this look, so that tools need not be asked.
@@ -92,6 +105,7 @@ impl Ascend {
             facts: Facts::default(),
             of: None,
             asked: None,
+            owed: Owed::default(),
             seen: Mutex::default(),
             #[cfg(feature = "dcmi")]
             library: library::Library::default(),
@@ -105,57 +119,58 @@ impl Ascend {
         self
     }
 
-    /// What files say now, with what tools said in the last look while driver and `hccn.conf` are the same.
-    /// Reads files only: milliseconds.
-    pub fn files(&self, host: &Host) -> Part {
-        let files = Files::read(host);
-        let subject = Subject::of(&files);
-        let same = |of: &Subject| (&of.driver, &of.conf) == (&subject.driver, &subject.conf);
+    /// What files say now, with what tools said in the last look. Asks nobody.
+    pub fn quick(&self, files: &Files) -> Part {
+        self.tell(files, &self.facts)
+    }
+
+    /// Whether tools should be asked soon: devices, driver or `hccn.conf` are not those that they were asked about.
+    pub fn is_due(&self, files: &Files) -> bool {
         match &self.of {
-            Some(of) if same(of) => self.tell(&files, &self.facts),
-            _ => self.tell(&files, &Facts::default()),
+            Some(of) => *of != Subject::of(files),
+            None => !files.ids.is_empty(),
         }
     }
 
-    /// What files, tools and the library say. `now` tells how old slow facts are.
-    pub async fn look(&mut self, host: &Host, tools: &Tools, now: Timestamp) -> Part {
-        let files = Files::read(host);
+    /// What files, tools and the library say. `now` tells how old slow facts are. Reads no files of drivers.
+    pub async fn look(&mut self, files: &Files, tools: &Tools, now: Timestamp) -> Part {
         if files.ids.is_empty() {
             // Nobody to ask about. Who was seen before is gone.
             (self.facts, self.of, self.asked) = (Facts::default(), None, None);
-            return self.tell(&files, &Facts::default());
+            return self.tell(files, &Facts::default());
         }
-        let due = self.is_due(&files, now);
+        self.owe(files, now);
         let mut troubles = Troubles::default();
-        self.facts.of.clone_from(&files.ids);
+        self.facts.asked = true;
         #[cfg(feature = "dcmi")]
-        let told = self.library.ask(&files, tools, &mut self.facts, &mut troubles).await;
+        let told = self.library.ask(files, tools, &mut self.facts, &mut troubles).await;
         #[cfg(not(feature = "dcmi"))]
         let told = Told::default();
         let ask = Ask::new(tools, &files.driver);
-        self.ask_chips(&files, &ask, due, &told, &mut troubles).await;
-        self.ask_ports(&files, &ask, due, &told, &mut troubles).await;
-        if due {
-            self.asked = Some(now);
-        }
-        let mut part = self.tell(&files, &self.facts);
+        self.ask_chips(files, &ask, &told, &mut troubles).await;
+        let refused = self.ask_ports(files, &ask, &told, &mut troubles).await;
+        let mut part = self.tell(files, &self.facts);
         part.findings.extend(troubles.findings());
+        part.findings.extend(refused);
         part
     }
 
-    /// Whether slow facts must be asked again; forgets those of other devices, another driver or file.
-    fn is_due(&mut self, files: &Files, now: Timestamp) -> bool {
+    /// Notes which slow facts must be asked again; forgets those of devices that are gone.
+    fn owe(&mut self, files: &Files, now: Timestamp) {
         let subject = Subject::of(files);
-        if self.of.as_ref() != Some(&subject) {
-            self.facts = Facts::default();
-            self.of = Some(subject);
-            self.asked = None;
-        }
         let young = |asked: Timestamp| {
             let age = now.duration_since(asked);
             !age.is_negative() && age < self.refresh_after
         };
-        !self.asked.is_some_and(young)
+        let same = self.of.as_ref() == Some(&subject);
+        if !same {
+            self.facts.keep(&files.ids);
+        }
+        if !same || !self.asked.is_some_and(young) {
+            self.of = Some(subject);
+            self.asked = Some(now);
+            self.owed = Owed::all(&files.ids);
+        }
     }
 
     /// `npu-smi` of all chips. What fails keeps its last answer, except health: that is unknown then.
@@ -163,23 +178,23 @@ impl Ascend {
         &mut self,
         files: &Files,
         ask: &Ask<'_>,
-        due: bool,
         told: &Told,
         troubles: &mut Troubles,
     ) {
-        let facts = &mut self.facts;
+        let (facts, owed) = (&mut self.facts, &mut self.owed);
+        if told.chips {
+            facts.of.clone_from(&files.ids);
+            owed.numbers = false;
+        }
         let info = async { if told.chips { None } else { Some(ask.info().await) } };
-        let numbers = async {
-            let wanted = !told.chips && (due || facts.numbers.is_none());
-            if wanted { Some(ask.numbers().await) } else { None }
-        };
-        let topo = async {
-            let wanted = due || facts.topo.is_none();
-            if wanted { Some(ask.topo(files.chip()).await) } else { None }
-        };
+        let numbers = async { if owed.numbers { Some(ask.numbers().await) } else { None } };
+        let topo = async { if owed.topo { Some(ask.topo(files.chip()).await) } else { None } };
         let (info, numbers, topo) = tokio::join!(info, numbers, topo);
         match info {
-            Some(Ok(rows)) => facts.rows = Some(rows),
+            Some(Ok(rows)) => {
+                facts.rows = Some(rows);
+                facts.of.clone_from(&files.ids);
+            }
             Some(Err(trouble)) => {
                 troubles.add("npu-smi", "info", &trouble, None);
                 for row in facts.rows.iter_mut().flatten() {
@@ -189,36 +204,43 @@ impl Ascend {
             None => {}
         }
         match numbers {
-            Some(Ok(numbers)) => facts.numbers = Some(numbers),
+            Some(Ok(numbers)) => (facts.numbers, owed.numbers) = (Some(numbers), false),
             Some(Err(trouble)) => troubles.add("npu-smi", "info -m", &trouble, None),
             None => {}
         }
         match topo {
-            Some(Ok(topo)) => facts.topo = Some(topo),
+            Some(Ok(topo)) => (facts.topo, owed.topo) = (Some(topo), false),
             Some(Err(trouble)) => troubles.add("npu-smi", "info -t topo", &trouble, None),
             None => {}
         }
     }
 
-    /// `hccn_tool` of each port, and each die's place in a super-pod.
+    /// `hccn_tool` of each port, and each die's place in a super-pod. Returns who refused to tell the place, if that
+    /// is a problem.
     async fn ask_ports(
         &mut self,
         files: &Files,
         ask: &Ask<'_>,
-        due: bool,
         told: &Told,
         troubles: &mut Troubles,
-    ) {
+    ) -> Option<Finding> {
         let chip = self.facts.chip(files);
         if !chip.has_port() {
-            return;
+            return None;
         }
         let seen: BTreeSet<u32> = self.seen.lock().keys().copied().collect();
         let placed = self.facts.placed(files, &seen).unwrap_or_default();
         let cards = placed.iter().filter(|(id, _)| files.ids.contains(id));
         let cards: BTreeMap<(u32, u32), u32> =
             cards.map(|(id, row)| ((row.npu, row.chip), *id)).collect();
-        let facts = &mut self.facts;
+        let (facts, owed) = (&mut self.facts, &mut self.owed);
+        if !cards.is_empty() {
+            facts.spod.retain(|card, _| cards.contains_key(card));
+        }
+        for (_, id) in cards.iter().filter(|(card, _)| told.spod.contains(card)) {
+            owed.spod.remove(id);
+        }
+        owed.ip.retain(|id| !told.ip.contains(id));
         let all: Vec<u32> = files.ids.iter().copied().collect();
         // A port without an address may get one at any time: it is asked again in each look.
         let has = |known: &BTreeMap<u32, Option<IpAddr>>, id: &u32| {
@@ -228,40 +250,59 @@ impl Ascend {
         let of = |wanted: &dyn Fn(&u32) -> bool| -> Vec<u32> {
             all.iter().copied().filter(|id| wanted(id)).collect()
         };
-        let ip = of(&|id| !told.ip.contains(id) && (due || !has(&facts.ip, id)));
-        let vnic = of(&|id| super_pod && (due || !has(&facts.vnic, id)));
-        let lldp = of(&|id| due || !facts.lldp.contains_key(id));
-        let place = |card: &(u32, u32)| {
-            super_pod && !told.spod.contains(card) && (due || !facts.spod.contains_key(card))
-        };
-        let spod: Vec<(u32, u32)> = cards.keys().copied().filter(place).collect();
+        let ip = of(&|id| !told.ip.contains(id) && (owed.ip.contains(id) || !has(&facts.ip, id)));
+        let vnic = of(&|id| super_pod && (owed.vnic.contains(id) || !has(&facts.vnic, id)));
+        let lldp = of(&|id| owed.lldp.contains(id));
+        let places = cards.iter().filter(|(_, id)| super_pod && owed.spod.contains(id));
+        let places: Vec<(u32, u32)> = places.map(|(card, _)| *card).collect();
         let (link, ip, vnic, lldp, spod) = tokio::join!(
             ask.ports("-link", &all, hccn::link),
             ask.ports("-ip", &ip, hccn::ip),
             ask.ports("-vnic", &vnic, hccn::ip),
             ask.lldp(&lldp),
-            ask.spod(&spod),
+            ask.spod(&places),
         );
         facts.link.clear();
-        keep(&mut facts.link, link, |id, trouble| {
+        keep(&mut facts.link, link, &mut BTreeSet::new(), |id, trouble| {
             troubles.add("hccn_tool", "-link", &trouble, Some(id));
         });
-        keep(&mut facts.ip, ip, |id, trouble| {
+        keep(&mut facts.ip, ip, &mut owed.ip, |id, trouble| {
             troubles.add("hccn_tool", "-ip", &trouble, Some(id));
         });
-        keep(&mut facts.vnic, vnic, |id, trouble| {
+        keep(&mut facts.vnic, vnic, &mut owed.vnic, |id, trouble| {
             // A server outside of a super-pod has no such network.
             if !trouble.is_refusal() {
                 troubles.add("hccn_tool", "-vnic", &trouble, Some(id));
             }
         });
-        keep(&mut facts.lldp, lldp, |id, trouble| {
+        keep(&mut facts.lldp, lldp, &mut owed.lldp, |id, trouble| {
             troubles.add("hccn_tool", "-lldp", &trouble, Some(id));
         });
-        keep(&mut facts.spod, spod, |card, trouble| {
+        let mut refused = BTreeMap::new();
+        let mut owed_places: BTreeSet<(u32, u32)> = places.into_iter().collect();
+        keep(&mut facts.spod, spod, &mut owed_places, |card, trouble| {
             let id = cards.get(&card).copied();
-            troubles.add("npu-smi", "info -t spod-info", &trouble, id);
+            match id.filter(|_| trouble.is_refusal()) {
+                Some(id) => _ = refused.insert(id, trouble.to_string()),
+                None => troubles.add("npu-smi", "info -t spod-info", &trouble, id),
+            }
         });
+        // A server that is in no super-pod refuses for all its dies, and need not be asked again soon.
+        let is_member = facts.spod.values().any(Spod::is_place);
+        let answered = |card: &(u32, u32), id: &u32| {
+            !owed_places.contains(card) || (!is_member && refused.contains_key(id))
+        };
+        for (_, id) in cards.iter().filter(|(card, id)| answered(card, id)) {
+            owed.spod.remove(id);
+        }
+        let said = refused.values().next().filter(|_| is_member)?;
+        let which: Vec<u32> = refused.keys().copied().collect();
+        let message = format!(
+            "{}: npu-smi refuses to tell the place in the super-pod, and this node is in one; what it said before \
+             is kept, and it is asked again: {said}",
+            list(&which)
+        );
+        Some(Finding::new("super-pod-partial", "super-pod places", message))
     }
 
     /// The answer; devices whose files are there are remembered.
@@ -287,15 +328,27 @@ impl Subject {
     }
 }
 
-/// Keeps answers; troubles go to `complain`.
+// === impl Owed ===
+
+impl Owed {
+    /// Everything of these devices.
+    fn all(ids: &BTreeSet<u32>) -> Self {
+        let [ip, vnic, lldp, spod] = [(); 4].map(|()| ids.clone());
+        Self { numbers: true, topo: true, ip, vnic, lldp, spod }
+    }
+}
+
+/// Keeps answers, which are no longer owed; troubles go to `complain`.
 fn keep<K: Ord, T>(
     known: &mut BTreeMap<K, T>,
     answers: Answers<K, T>,
+    owed: &mut BTreeSet<K>,
     mut complain: impl FnMut(K, ask::Trouble),
 ) {
     for (key, answer) in answers {
         match answer {
             Ok(answer) => {
+                owed.remove(&key);
                 known.insert(key, answer);
             }
             Err(trouble) => complain(key, trouble),

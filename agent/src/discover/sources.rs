@@ -1,8 +1,13 @@
 //! All sources of one node, and how what they say becomes one inventory.
+//!
+//! ```text
+//!   read (files) ──┬─▶ quick ───────────────────────▶ Found
+//!                  └─▶ ask (tools, async) ─▶ whole ──▶ Found
+//! ```
 
-use muster_proto::device::Inventory;
+use muster_proto::device::{HostAddress, Inventory, Nic};
 
-use super::ascend::Ascend;
+use super::ascend::{self, Ascend};
 use super::nvidia::Nvidia;
 use super::{Found, Part, net, rdma, topology};
 use crate::host::Host;
@@ -18,6 +23,16 @@ pub struct Sources {
     settled: bool,
     /// What the tools had wrong in the last look; a quick look asks none, and solves nothing of it.
     troubles: [Vec<Finding>; 2],
+}
+
+/// What files say, read once for a look.
+#[derive(Debug)]
+pub struct Read {
+    ascend: ascend::files::Files,
+    nics: Vec<Nic>,
+    addresses: Vec<HostAddress>,
+    /// What was wrong with cards and addresses.
+    network: Vec<Finding>,
 }
 
 // === impl Sources ===
@@ -39,58 +54,79 @@ impl Sources {
         Self::new(&self.host)
     }
 
+    /// Reads the files. Like all of this that is not `async`, it may hang with a sick driver: not for the thread that
+    /// others need.
+    pub fn read(&self) -> Read {
+        let (nics, mut network) = rdma::nics(&self.host);
+        let (addresses, more) = net::addresses(&self.host);
+        network.extend(more);
+        Read { ascend: ascend::files::Files::read(&self.host), nics, addresses, network }
+    }
+
     /// Files only, with what the tools said before.
-    pub fn quick(&self) -> Found {
-        let (mut ascend, mut nvidia) = self.files();
-        for (part, troubles) in [&mut ascend, &mut nvidia].into_iter().zip(&self.troubles) {
+    pub fn quick(&self, read: &Read) -> Found {
+        let mut parts = self.files(read);
+        for (part, troubles) in parts.iter_mut().zip(&self.troubles) {
             let new = |trouble: &&Finding| {
                 !part.findings.iter().any(|one| one.subject == trouble.subject)
             };
             let more: Vec<Finding> = troubles.iter().filter(new).cloned().collect();
             part.findings.extend(more);
         }
-        self.join(ascend, nvidia)
+        self.join(read, parts)
     }
 
-    fn files(&self) -> (Part, Part) {
-        (self.ascend.files(&self.host), self.nvidia.files(&self.host))
+    fn files(&self, read: &Read) -> [Part; 2] {
+        [self.ascend.quick(&read.ascend), self.nvidia.files(&self.host)]
     }
 
-    /// Files and tools.
-    pub async fn look(&mut self, tools: Option<&Tools>) -> Found {
+    /// Asks the tools, if there are any. Does nothing but wait for them.
+    pub async fn ask(
+        &mut self,
+        read: &Read,
+        tools: Option<&Tools>,
+        now: jiff::Timestamp,
+    ) -> Option<[Part; 2]> {
         self.settled = true;
-        let Some(tools) = tools else { return self.quick() };
-        let now = jiff::Timestamp::now();
+        let tools = tools?;
+        // TODO: files of NVIDIA's driver are still read in here, on the thread that asks.
         let (ascend, nvidia) = tokio::join!(
-            self.ascend.look(&self.host, tools, now),
+            self.ascend.look(&read.ascend, tools, now),
             self.nvidia.look(&self.host, tools, now)
         );
-        let (plain_ascend, plain_nvidia) = self.files();
-        self.troubles = [(&ascend, plain_ascend), (&nvidia, plain_nvidia)].map(|(whole, plain)| {
-            let of_tools = |finding: &&Finding| !plain.findings.contains(finding);
-            whole.findings.iter().filter(of_tools).cloned().collect()
-        });
-        self.join(ascend, nvidia)
+        Some([ascend, nvidia])
     }
 
-    fn join(&self, ascend: Part, nvidia: Part) -> Found {
-        let (nics, mut network) = rdma::nics(&self.host);
-        let (addresses, more) = net::addresses(&self.host);
-        network.extend(more);
-        let mut inventory =
-            Inventory { settled: self.settled, nics, addresses, ..Inventory::default() };
+    /// Files, and what [`Sources::ask`] has brought.
+    pub fn whole(&mut self, read: &Read, asked: Option<[Part; 2]>) -> Found {
+        let Some(parts) = asked else { return self.quick(read) };
+        for ((whole, plain), troubles) in parts.iter().zip(self.files(read)).zip(&mut self.troubles)
+        {
+            let of_tools = |finding: &&Finding| !plain.findings.contains(finding);
+            *troubles = whole.findings.iter().filter(of_tools).cloned().collect();
+        }
+        self.join(read, parts)
+    }
+
+    fn join(&self, read: &Read, parts: [Part; 2]) -> Found {
+        let mut inventory = Inventory {
+            settled: self.settled,
+            nics: read.nics.clone(),
+            addresses: read.addresses.clone(),
+            ..Inventory::default()
+        };
         let mut findings: Vec<(Area, Vec<Finding>)> = Vec::new();
-        for (area, part) in [(Area::Ascend, ascend), (Area::Nvidia, nvidia)] {
+        for (area, part) in [Area::Ascend, Area::Nvidia].into_iter().zip(parts) {
             inventory.drivers.extend(part.drivers);
             inventory.devices.extend(part.devices);
             inventory.links.extend(part.links);
             inventory.super_pod = inventory.super_pod.or(part.super_pod);
             findings.push((area, part.findings));
         }
-        findings.push((Area::Network, network));
+        findings.push((Area::Network, read.network.clone()));
         inventory.sort();
         topology::fill(&self.host, &mut inventory);
         inventory.sort();
-        Found { inventory, findings }
+        Found { inventory, findings, due: self.ascend.is_due(&read.ascend) }
     }
 }

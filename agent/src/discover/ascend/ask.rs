@@ -14,7 +14,7 @@ use muster_proto::device::Chip;
 use super::merge::list;
 use super::parse::{hccn, info, mapping, spod, topo};
 use crate::problem::Finding;
-use crate::tool::{ToolError, Tools};
+use crate::tool::{Tool, ToolError, Tools};
 
 /// How many devices are asked before one has answered, and afterwards. [`Tools`] limits what runs.
 const TRIAL: usize = 2;
@@ -23,8 +23,8 @@ const WIDE: usize = 16;
 /// The tools of a node.
 pub struct Ask<'a> {
     tools: &'a Tools,
-    npu_smi: String,
-    hccn_tool: String,
+    npu_smi: Tool,
+    hccn_tool: Tool,
 }
 
 /// Why there is no answer.
@@ -113,7 +113,12 @@ impl<'a> Ask<'a> {
     pub fn new(tools: &'a Tools, driver: &str) -> Self {
         let places = ["/usr/local/sbin/npu-smi", "/usr/local/bin/npu-smi"];
         let npu_smi = tools.find(&places).unwrap_or_else(|| places[0].to_owned());
-        Self { tools, npu_smi, hccn_tool: format!("{driver}/tools/hccn_tool") }
+        let tool = |path: String| {
+            let folders = ["driver", "common"].map(|folder| format!("{driver}/lib64/{folder}"));
+            Tool::at(path).libraries(folders)
+        };
+        let hccn_tool = tool(format!("{driver}/tools/hccn_tool"));
+        Self { tools, npu_smi: tool(npu_smi), hccn_tool }
     }
 
     /// The chips and their health.
@@ -134,15 +139,12 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Places in the super-pod, by NPU and chip. A server that is in none may refuse.
+    /// Places in the super-pod, by NPU and chip. A server that is in none may refuse, and so may a tool that is busy.
     pub async fn spod(&self, cards: &[(u32, u32)]) -> Answers<(u32, u32), spod::Spod> {
         each(cards, |(npu, chip)| async move {
             let (npu, chip) = (npu.to_string(), chip.to_string());
             let args = ["info", "-t", "spod-info", "-i", &npu, "-c", &chip];
-            match self.one(&self.npu_smi, &args, spod::spod).await {
-                Err(trouble) if trouble.is_refusal() => Ok(spod::Spod::default()),
-                answer => answer,
-            }
+            self.one(&self.npu_smi, &args, spod::spod).await
         })
         .await
     }
@@ -173,11 +175,11 @@ impl<'a> Ask<'a> {
 
     async fn one<T>(
         &self,
-        tool: &str,
+        tool: &Tool,
         args: &[&str],
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<T, Trouble> {
-        let text = self.tools.run(tool, args).await?;
+        let text = self.tools.call(tool, args).await?;
         parse(&text).ok_or(Trouble::Garbled)
     }
 }

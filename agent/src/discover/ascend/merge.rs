@@ -32,7 +32,9 @@ pub const UNSEEN: &str = "not seen by the driver";
 /// What tools and libraries said, so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The devices that were there when somebody was asked; none: nobody was.
+    /// Whether anybody was asked.
+    pub asked: bool,
+    /// The devices that were there when the rows were told.
     pub of: BTreeSet<u32>,
     /// The chips and their health.
     pub rows: Option<Vec<Row>>,
@@ -63,11 +65,19 @@ impl Facts {
         }
     }
 
+    /// Forgets what was said of the ports of other devices than these. Rows and the matrix stay until they are told anew:
+    /// they name the others as well.
+    pub fn keep(&mut self, ids: &BTreeSet<u32>) {
+        self.ip.retain(|id, _| ids.contains(id));
+        self.vnic.retain(|id, _| ids.contains(id));
+        self.link.retain(|id, _| ids.contains(id));
+        self.lldp.retain(|id, _| ids.contains(id));
+    }
+
     /// The rows by physical id; `None` when there are none or nobody can tell whose they are.
     pub fn placed(&self, files: &Files, seen: &BTreeSet<u32>) -> Option<BTreeMap<u32, &Row>> {
         let numbers = self.numbers.as_deref().unwrap_or_default();
-        let present = files.ids.intersection(&self.of).copied().collect();
-        place(self.rows.as_deref()?, numbers, self.chip(files), &present, seen)
+        place(self.rows.as_deref()?, numbers, self.chip(files), &self.of, seen)
     }
 }
 
@@ -183,7 +193,7 @@ fn addresses(devices: &mut [Device], files: &Files, facts: &Facts, findings: &mu
         }
     }
     // An unreadable file is a finding already, and before tools were asked nobody can know.
-    if !facts.of.is_empty() && !without.is_empty() {
+    if facts.asked && !without.is_empty() {
         let which = list(&without);
         let all = devices.iter().all(|device| device.ip.is_none());
         findings.push(match files.conf_absent && all {

@@ -7,7 +7,7 @@ use muster_sandbox::hardware::{Profile, Quirks};
 use tempfile::TempDir;
 
 use super::*;
-use crate::problem::Finding;
+use crate::host::Host;
 
 struct Node {
     root: TempDir,
@@ -32,7 +32,16 @@ impl Node {
     }
 
     async fn look_at(&mut self, tools: &Tools, second: i64) -> Part {
-        self.ascend.look(&self.host, tools, Timestamp::from_second(second).unwrap()).await
+        let now = Timestamp::from_second(second).unwrap();
+        self.ascend.look(&self.files(), tools, now).await
+    }
+
+    fn files(&self) -> Files {
+        Files::read(&self.host)
+    }
+
+    fn quick(&self) -> Part {
+        self.ascend.quick(&self.files())
     }
 
     fn remove(&self, path: &str) {
@@ -261,7 +270,7 @@ async fn a_node_without_ascend_devices_is_not_asked() {
     for profile in [Profile::Cpu, Profile::NvidiaH1008] {
         let mut node = Node::of(profile);
         assert_eq!(node.look(&node.tools()).await, Part::default());
-        assert_eq!(node.ascend.files(&node.host), Part::default());
+        assert_eq!(node.quick(), Part::default());
     }
 }
 
@@ -273,7 +282,7 @@ fn files_alone_give_devices_addresses_and_the_likely_links() {
         (Profile::Ascend310p, vec![]),
     ] {
         let node = Node::of(profile);
-        let part = node.ascend.files(&node.host);
+        let part = node.quick();
         assert_eq!(part.links, links, "{profile}");
         assert_eq!(part.devices.len(), profile.devices(0).len());
         assert!(part.devices.iter().all(|device| device.health == Health::Unknown));
@@ -282,7 +291,7 @@ fn files_alone_give_devices_addresses_and_the_likely_links() {
         assert_eq!((reasons(&part), part.drivers.len()), (vec![], 1));
     }
     let node = Node::of(Profile::Ascend910a8);
-    let part = node.ascend.files(&node.host);
+    let part = node.quick();
     let islands: Vec<u32> = part.devices.iter().filter_map(|device| device.island).collect();
     assert_eq!((islands, part.links.len()), (vec![0, 0, 0, 0, 1, 1, 1, 1], 12));
 }
@@ -290,7 +299,7 @@ fn files_alone_give_devices_addresses_and_the_likely_links() {
 #[test]
 fn a_driver_without_chips_and_chips_without_a_driver_are_told() {
     let node = Node::of(Profile::Ascend910b8);
-    let files = || node.ascend.files(&node.host);
+    let files = || node.quick();
     for id in 0..8 {
         node.remove(&format!("dev/davinci{id}"));
     }
@@ -306,8 +315,13 @@ async fn a_driver_elsewhere_is_found() {
     fs::create_dir(root.join("opt")).unwrap();
     fs::rename(root.join("usr/local/Ascend"), root.join("opt/Ascend")).unwrap();
     node.write("etc/ascend_install.info", "Driver_Install_Path_Param=/opt/Ascend\n");
-    let part = node.look(&node.tools()).await;
+    // Its libraries are there as well.
+    let (libraries, note) = (root.join("opt/Ascend/driver/lib64/driver"), root.join("note"));
+    fs::create_dir_all(&libraries).unwrap();
+    node.edit(SMI, "tool=npu-smi\n", "tool=npu-smi\necho $LD_LIBRARY_PATH > $NOTE\n");
+    let part = node.look(&node.tools().env("NOTE", note.to_str().unwrap())).await;
     assert_eq!((part.devices, part.drivers), (devices_910b(), driver("25.2.0")));
+    assert_eq!(fs::read_to_string(note).unwrap().trim(), libraries.to_str().unwrap());
 }
 
 #[tokio::test]
@@ -319,7 +333,7 @@ async fn a_device_file_that_vanishes_is_a_fault() {
     let gone = &mut expected[5];
     gone.health = Health::Faulty(merge::GONE.into());
     (gone.logic_id, gone.ip, gone.port) = (None, None, PortState::Unknown);
-    let quick = node.ascend.files(&node.host);
+    let quick = node.quick();
     assert_eq!(quick.devices, expected, "files alone see it, and keep what is known of the others");
     let mut slow = node.look(&node.tools()).await;
     // The tool still lists it, with its number.
@@ -336,7 +350,7 @@ async fn a_device_file_that_appears_is_unknown_until_somebody_was_asked() {
         let mut node = Node::of(profile);
         let before = node.look(&node.tools()).await;
         node.write("dev/davinci8", "");
-        let part = node.ascend.files(&node.host);
+        let part = node.quick();
         assert_eq!(part.devices[..8], before.devices, "{profile}");
         assert_eq!((part.devices[8].id, &part.devices[8].health), (8, &Health::Unknown));
     }
@@ -392,7 +406,7 @@ async fn health_words_become_health() {
 #[tokio::test]
 async fn tools_that_print_garbage_leave_what_files_say() {
     let mut node = Node::of(Profile::AscendA316);
-    let files = node.ascend.files(&node.host);
+    let files = node.quick();
     let mut part = node.look(&node.tools().env("FAKE_GARBAGE", "1")).await;
     assert_eq!(
         reasons(&part),
@@ -427,7 +441,7 @@ async fn one_device_that_a_tool_does_not_know_costs_only_its_own_facts() {
 #[tokio::test]
 async fn a_tool_that_hangs_costs_one_limit() {
     let mut node = Node::of(Profile::AscendA316);
-    let files = node.ascend.files(&node.host);
+    let files = node.quick();
     let limit = Duration::from_millis(1500);
     let log = node.root.path().join("log");
     let tools = Tools::new(node.host.clone(), limit, 16)
@@ -463,7 +477,7 @@ async fn one_device_that_hangs_does_not_hide_the_others() {
 #[tokio::test]
 async fn absent_tools_are_two_findings() {
     let mut node = Node::of(Profile::Ascend910b8);
-    let files = node.ascend.files(&node.host);
+    let files = node.quick();
     node.remove(SMI);
     node.remove(HCCN);
     let mut part = node.look(&node.tools()).await;
@@ -482,7 +496,7 @@ async fn what_the_driver_has_is_believed_over_a_stale_file() {
     let Finding { subject, message, .. } = finding(&part, "address-differs");
     assert_eq!(subject, "davinci2 address");
     assert!(message.contains("10.20.0.4") && message.contains("10.99.0.4"), "{message}");
-    assert_eq!(ips(&node.ascend.files(&node.host))[2], "10.20.0.4", "also the quick look");
+    assert_eq!(ips(&node.quick())[2], "10.20.0.4", "also the quick look");
 }
 
 #[tokio::test]
@@ -502,7 +516,7 @@ async fn an_address_of_two_devices_is_published_of_neither() {
     node.edit(HCCN, "ip=10.20.0.9 ", "ip=10.20.0.2 ");
     let conf = fs::read_to_string(node.root.path().join("etc/hccn.conf")).unwrap();
     node.write("etc/hccn.conf", &conf.replace("=10.20.0.9", "=10.20.0.2"));
-    for part in [node.ascend.files(&node.host), node.look(&node.tools()).await] {
+    for part in [node.quick(), node.look(&node.tools()).await] {
         assert_eq!((ips(&part)[0].as_str(), ips(&part)[7].as_str()), ("", ""));
         assert_eq!(ips(&part)[1], "10.20.0.3");
         let Finding { subject, message, .. } = finding(&part, "duplicate-address");
@@ -515,7 +529,7 @@ async fn an_address_of_two_devices_is_published_of_neither() {
 async fn a_missing_hccn_conf_matters_only_when_the_driver_has_no_addresses() {
     let mut node = Node::of(Profile::Ascend910b8);
     node.remove("etc/hccn.conf");
-    assert_eq!(reasons(&node.ascend.files(&node.host)), []);
+    assert_eq!(reasons(&node.quick()), []);
     let part = node.look(&node.tools()).await;
     assert_eq!((part.devices, part.findings.len()), (devices_910b(), 1));
     let mut node = Node::of(Profile::Ascend910b8);
@@ -565,9 +579,9 @@ fn a_file_that_ends_early_or_has_nonsense_gives_what_it_has() {
     let node = Node::of(Profile::Ascend910b8);
     let quirks = Quirks { truncated_hccn: true, ..Quirks::default() };
     Profile::Ascend910b8.lay_out_with(node.root.path(), 0, quirks).unwrap();
-    assert_eq!(ips(&node.ascend.files(&node.host))[7], "10.20.0.9");
+    assert_eq!(ips(&node.quick())[7], "10.20.0.9");
     node.write("etc/hccn.conf", "address_0=127.0.0.1\naddress_1=10.20.0.3\n\u{1}\naddress_2");
-    let part = node.ascend.files(&node.host);
+    let part = node.quick();
     assert_eq!(ips(&part)[..3], ["", "10.20.0.3", ""]);
     assert_eq!(reasons(&part), [("address-malformed", "address_0")]);
 }
@@ -616,6 +630,138 @@ async fn a_tool_that_fails_later_leaves_places_and_forgets_health() {
     }
     assert_eq!(part.devices, expected);
     assert_eq!(part.links.len(), 28);
+}
+
+#[tokio::test]
+async fn a_file_that_changes_takes_nothing_from_devices() {
+    let mut node = Node::of(Profile::AscendA316);
+    assert!(node.ascend.is_due(&node.files()), "nobody was asked");
+    let before = node.look(&node.tools()).await;
+    assert!(!node.ascend.is_due(&node.files()));
+    for (path, text) in [
+        ("usr/local/Ascend/driver/version.info", "Version=26.0.0\n"),
+        ("etc/hccn.conf", "address_0=10.0.245.99\n"),
+    ] {
+        node.write(path, text);
+        let quick = node.quick();
+        let told = |part: &Part| (part.devices.clone(), part.links.clone(), part.super_pod);
+        assert_eq!(told(&quick), told(&before), "{path}");
+        assert!(node.ascend.is_due(&node.files()), "{path}");
+        node.look(&node.tools()).await;
+        assert!(!node.ascend.is_due(&node.files()), "{path}");
+    }
+    for id in 0..16 {
+        node.remove(&format!("dev/davinci{id}"));
+    }
+    assert!(node.ascend.is_due(&node.files()), "all are gone");
+    node.look(&node.tools()).await;
+    assert!(!node.ascend.is_due(&node.files()), "and nobody is left to ask about");
+}
+
+#[tokio::test]
+async fn a_device_that_goes_while_tools_hang_takes_nothing_from_the_others() {
+    let mut node = Node::of(Profile::AscendA316);
+    let before = node.look(&node.tools()).await;
+    node.remove("dev/davinci15");
+    let limit = Duration::from_millis(500);
+    let hanging = Tools::new(node.host.clone(), limit, 16).env("FAKE_HANG", "all");
+    // Also when slow facts are not new any more.
+    for second in [1, 2] {
+        let part = node.look_at(&hanging, second).await;
+        let mut expected = before.devices.clone();
+        for device in &mut expected {
+            (device.health, device.port) = (Health::Unknown, PortState::Unknown);
+        }
+        assert_eq!(part.devices[..15], expected[..15]);
+        assert_eq!(part.devices[15].health, Health::Faulty(merge::GONE.into()));
+        assert_eq!((part.links, part.super_pod), (before.links.clone(), before.super_pod));
+    }
+    // What is owed is asked as soon as somebody answers.
+    let log = node.root.path().join("log");
+    let tools = node.tools().env("FAKE_LOG", log.to_str().unwrap());
+    let part = node.look_at(&tools, 3).await;
+    assert_eq!(part.devices[..15], before.devices[..15]);
+    let asked = fs::read_to_string(log).unwrap();
+    let count = |what: &str| asked.lines().filter(|line| line.contains(what)).count();
+    let counts = ["info -m", "topo", "spod", "-ip", "-vnic", "-lldp"].map(count);
+    assert_eq!(counts, [1, 1, 15, 15, 15, 15], "{asked}");
+}
+
+#[tokio::test]
+async fn a_device_that_comes_while_tools_hang_is_unknown_and_takes_nothing_from_the_others() {
+    for profile in [Profile::Ascend910b8, Profile::Ascend310p] {
+        let mut node = Node::of(profile);
+        let before = node.look(&node.tools()).await;
+        node.write("dev/davinci8", "");
+        let limit = Duration::from_millis(500);
+        let hanging = Tools::new(node.host.clone(), limit, 16).env("FAKE_HANG", "all");
+        let part = node.look_at(&hanging, 1).await;
+        let mut expected = before.devices.clone();
+        for device in &mut expected {
+            (device.health, device.port) = (Health::Unknown, PortState::Unknown);
+        }
+        assert_eq!(part.devices[..8], expected, "{profile}");
+        assert_eq!((part.devices[8].id, &part.devices[8].health), (8, &Health::Unknown));
+    }
+}
+
+/// Where `npu-smi` tells the place of davinci7, and that it refuses to.
+const PLACE: &str = "\"info -t spod-info -i 3 -c 1\")\n";
+const NO_PLACE: &str = "\"info -t spod-info -i 3 -c 1\")\necho busy >&2; exit 1\n";
+
+#[tokio::test]
+async fn a_die_that_is_refused_its_place_is_asked_again_while_others_have_one() {
+    let mut node = Node::of(Profile::AscendA316);
+    node.edit(SMI, PLACE, NO_PLACE);
+    let log = node.root.path().join("log");
+    let tools = node.tools().env("FAKE_LOG", log.to_str().unwrap());
+    for (second, count) in [(0, 16), (1, 1)] {
+        let part = node.look_at(&tools, second).await;
+        let place = Some(SuperPod { id: 0, server_index: 40, size: Some(384) });
+        assert_eq!((part.super_pod, part.devices[7].super_device_id), (place, None));
+        assert_eq!(reasons(&part), [("super-pod-partial", "super-pod places")]);
+        let message = &part.findings[0].message;
+        assert!(message.starts_with("davinci7: ") && message.contains("busy"), "{message}");
+        let asked = fs::read_to_string(&log).unwrap();
+        fs::remove_file(&log).unwrap();
+        assert_eq!(asked.lines().filter(|line| line.contains("spod")).count(), count);
+    }
+    node.edit(SMI, NO_PLACE, PLACE);
+    let part = node.look_at(&tools, 2).await;
+    assert_eq!((part.devices, part.findings), (devices_a3(), vec![]));
+}
+
+#[tokio::test]
+async fn a_refusal_takes_no_known_place_away() {
+    let mut node = Node::of(Profile::AscendA316);
+    let before = node.look(&node.tools()).await;
+    node.edit(SMI, PLACE, NO_PLACE);
+    for second in [700, 701] {
+        let part = node.look_at(&node.tools(), second).await;
+        assert_eq!((&part.devices, part.super_pod), (&before.devices, before.super_pod));
+        assert_eq!(reasons(&part), [("super-pod-partial", "super-pod places")]);
+    }
+    // Nor do sixteen.
+    let part = node.look_at(&node.tools().env("FAKE_SPOD", "unsupported"), 1400).await;
+    assert_eq!((&part.devices, part.super_pod), (&before.devices, before.super_pod));
+    assert!(finding(&part, "super-pod-partial").message.starts_with("davinci0, davinci1, "));
+    node.edit(SMI, NO_PLACE, PLACE);
+    assert_eq!(node.look_at(&node.tools(), 1401).await, before);
+}
+
+#[tokio::test]
+async fn a_node_that_is_refused_all_places_is_not_asked_again_soon() {
+    let mut node = Node::of(Profile::AscendA316);
+    let log = node.root.path().join("log");
+    let tools = node.tools().env("FAKE_LOG", log.to_str().unwrap());
+    let tools = tools.env("FAKE_SPOD", "unsupported");
+    for (second, count) in [(0, 16), (1, 0), (600, 16)] {
+        let part = node.look_at(&tools, second).await;
+        assert_eq!((part.super_pod, reasons(&part)), (None, vec![]));
+        let asked = fs::read_to_string(&log).unwrap();
+        fs::remove_file(&log).unwrap();
+        assert_eq!(asked.lines().filter(|line| line.contains("spod")).count(), count);
+    }
 }
 
 #[cfg(feature = "dcmi")]

@@ -76,6 +76,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         btree_map(id(), port, 0..6),
     )
         .prop_map(|(of, rows, topo, spod, ip, vnic, link)| Facts {
+            asked: !of.is_empty(),
             of,
             rows,
             topo,

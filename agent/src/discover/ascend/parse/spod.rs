@@ -16,6 +16,15 @@ pub struct Spod {
     pub server: Option<u32>,
 }
 
+// === impl Spod ===
+
+impl Spod {
+    /// Whether it names anything.
+    pub fn is_place(&self) -> bool {
+        self.sdid.is_some() || self.id.is_some()
+    }
+}
+
 /// The place, or `None` when nothing of it is there. Numbers that stand for "none" are none.
 pub fn spod(text: &str) -> Option<Spod> {
     let mut spod = Spod::default();
