@@ -17,6 +17,7 @@ use crate::delivery::{Delivered, Delivery, Digest, Place};
 use crate::device::Inventory;
 use crate::pod::PodDevices;
 
+mod bounds;
 mod inventory;
 mod messages;
 mod pods;

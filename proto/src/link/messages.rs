@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use prost::Message;
+
 use super::reader::{Invalid, digest, list, name, part, text};
-use super::{FromAgent, FromHub, Hello, MOST_TABLES, Welcome, v1};
+use super::{FromAgent, FromHub, Hello, MOST_TABLES, PodsChanged, Welcome, bounds, v1};
 use crate::delivery::{Delivered, Digest};
+use crate::device::Inventory;
 
 /// Pings are at least so far apart.
 const PING_SHORTEST: u32 = 10;
@@ -96,9 +99,11 @@ impl From<&FromAgent> for v1::FromAgent {
     fn from(message: &FromAgent) -> Self {
         use v1::from_agent::Message as Wire;
         let message = match message {
-            FromAgent::Hello(hello) => Wire::Hello(hello.into()),
-            FromAgent::Inventory(inventory) => Wire::Inventory((&**inventory).into()),
-            FromAgent::Pods(change) => Wire::Pods(change.into()),
+            FromAgent::Hello(hello) => Wire::Hello(v1::Hello::from(hello).encode_to_vec()),
+            FromAgent::Inventory(inventory) => {
+                Wire::Inventory(v1::Inventory::from(&**inventory).encode_to_vec())
+            }
+            FromAgent::Pods(change) => Wire::Pods(v1::PodsChanged::from(change).encode_to_vec()),
             FromAgent::Ack(ack) => Wire::Ack(ack.into()),
             FromAgent::Ping(number) => Wire::Ping(v1::Ping { number: *number }),
         };
@@ -113,11 +118,20 @@ impl TryFrom<v1::FromAgent> for FromAgent {
         use v1::from_agent::Message as Wire;
         let at = |field: &'static str| move |invalid: Invalid| invalid.within(field);
         Ok(match part("message", wire.message)? {
-            Wire::Hello(hello) => Self::Hello(hello.try_into().map_err(at("hello"))?),
-            Wire::Inventory(inventory) => {
-                Self::Inventory(Box::new(inventory.try_into().map_err(at("inventory"))?))
+            Wire::Hello(bytes) => {
+                let hello = bounds::decode::<v1::Hello>(&bytes).and_then(Hello::try_from);
+                Self::Hello(hello.map_err(at("hello"))?)
             }
-            Wire::Pods(change) => Self::Pods(change.try_into().map_err(at("pods"))?),
+            Wire::Inventory(bytes) => {
+                let inventory =
+                    bounds::decode::<v1::Inventory>(&bytes).and_then(Inventory::try_from);
+                Self::Inventory(Box::new(inventory.map_err(at("inventory"))?))
+            }
+            Wire::Pods(bytes) => {
+                let change =
+                    bounds::decode::<v1::PodsChanged>(&bytes).and_then(PodsChanged::try_from);
+                Self::Pods(change.map_err(at("pods"))?)
+            }
             Wire::Ack(ack) => Self::Ack(ack.try_into().map_err(at("ack"))?),
             Wire::Ping(v1::Ping { number }) => Self::Ping(number),
         })

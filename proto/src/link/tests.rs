@@ -331,7 +331,8 @@ fn wire_place(file: &str) -> Option<v1::Place> {
 #[test]
 fn what_is_wrong_with_a_message_names_its_field() {
     let device = |path: String| v1::Device { vendor: 1, path, ..Default::default() };
-    let inventory = |inventory| v1::from_agent::Message::Inventory(inventory);
+    let inventory =
+        |inventory: v1::Inventory| v1::from_agent::Message::Inventory(inventory.encode_to_vec());
     let ack = |file: &str| {
         v1::from_agent::Message::Ack(v1::Ack {
             place: wire_place(file),
