@@ -145,6 +145,10 @@ pub struct Device {
     /// NVIDIA: the N of `/dev/nvidiaN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<u32>,
+    /// NVIDIA: the driver's own number of it, which tools and device plugins mean by an index. It differs from
+    /// `id` when the driver does not count a GPU that is listed here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver_index: Option<u32>,
     /// Where it is plugged in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci: Option<PciAddress>,
@@ -355,6 +359,7 @@ impl Device {
             card: None,
             uuid: None,
             minor: None,
+            driver_index: None,
             pci: None,
             numa: None,
             cpus: None,

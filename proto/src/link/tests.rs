@@ -65,6 +65,7 @@ fn device() -> impl Strategy<Value = Device> {
         option::of(pci()),
         option::of(any::<u32>()),
         option::of(text()),
+        option::of(any::<u32>()),
     );
     let net = (
         option::of(any::<IpAddr>()),
@@ -88,6 +89,7 @@ fn device() -> impl Strategy<Value = Device> {
         card: ids.1,
         uuid: ids.2,
         minor: ids.3,
+        driver_index: ids.7,
         pci: ids.4,
         numa: ids.5,
         cpus: ids.6,
