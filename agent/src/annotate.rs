@@ -56,7 +56,7 @@ pub struct Sources {
     pub server_id: watch::Receiver<Option<String>>,
 }
 
-/// What a pod's annotation should say. `None`: not all is known yet, or it holds nothing.
+/// What a pod's annotation should say. `None`: not all is known yet, or it holds nothing. What is there stays then.
 pub fn desired(pod: &PodDevices, inventory: &Inventory, server_id: &str) -> Option<PodRanktable> {
     if !inventory.settled || server_id.is_empty() {
         return None;
@@ -69,6 +69,9 @@ pub fn desired(pod: &PodDevices, inventory: &Inventory, server_id: &str) -> Opti
     held.sort_by(|a, b| (a.id, &a.part).cmp(&(b.id, &b.part)));
     for held in held {
         let device = inventory.device(vendor, held.id)?;
+        if lacks_address(device) {
+            return None;
+        }
         in_super_pod |= matches!(device.chip, Chip::AscendA3 | Chip::AscendA5);
         let annotated = annotate(device, held);
         if seen.insert((held.id, annotated.uuid.clone())) {
@@ -128,6 +131,35 @@ pub fn mixed(pod: &PodDevices) -> Option<Finding> {
     })
 }
 
+/// Whether it must have an address, and nobody knows it: a table with an empty one stops a job that spans servers.
+fn lacks_address(device: &Device) -> bool {
+    device.vendor == Vendor::Ascend && device.chip.has_port() && device.ip.is_none()
+}
+
+/// What is wrong with a pod that holds devices whose address is not known.
+pub fn address_missing(pod: &PodDevices, inventory: &Inventory) -> Option<Finding> {
+    if !inventory.settled {
+        return None;
+    }
+    let ids: BTreeSet<u32> = pod
+        .devices
+        .iter()
+        .filter_map(|held| inventory.device(held.vendor, held.id))
+        .filter(|device| lacks_address(device))
+        .map(|device| device.id)
+        .collect();
+    (!ids.is_empty()).then(|| {
+        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+        let message = format!(
+            "pod {} holds NPU {}, whose port has no address that is known; its annotation is not written, and not \
+             changed where there is one: look at /etc/hccn.conf and at what hccn_tool says",
+            pod.pod,
+            ids.join(", "),
+        );
+        Finding::new("address-missing", format!("{} addresses", pod.pod), message)
+    })
+}
+
 /// Keeps the annotations of this node's pods right until nobody tells of them any more.
 pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: Metrics) {
     let Sources { mut pods, mut devices, mut inventory, mut server_id } = sources;
@@ -139,7 +171,8 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
             let (devices, inventory) =
                 (devices.borrow_and_update().clone(), inventory.borrow_and_update().clone());
             let server_id = server_id.borrow_and_update().clone().unwrap_or_default();
-            let findings: Vec<Finding> = devices.iter().filter_map(mixed).collect();
+            let missing = devices.iter().filter_map(|pod| address_missing(pod, &inventory));
+            let findings: Vec<Finding> = devices.iter().filter_map(mixed).chain(missing).collect();
             let subjects: BTreeSet<String> =
                 findings.iter().map(|finding| finding.subject.clone()).collect();
             for solved in odd.difference(&subjects) {

@@ -14,3 +14,9 @@ pub const ASCEND_KUBELET: &str = "huawei.com/kltDev";
 
 /// Audience of the token that the agent shows to the coordinator.
 pub const AUDIENCE: &str = "muster-coordinator";
+
+/// Annotation of the kubelet on the API's copy of a static pod: the uid by which the kubelet itself knows the pod.
+pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+
+/// Annotation of the kubelet that marks such a copy; it says the same.
+pub const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";

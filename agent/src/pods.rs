@@ -204,9 +204,28 @@ impl PodMeta {
         (self.pod.namespace.clone(), self.pod.name.clone())
     }
 
+    /// The uid by which the kubelet knows it, in its checkpoint and in the names of directories. A static pod has one of
+    /// its own, a hash; what the API shows is a copy with another. Anybody may write such an annotation, so it must be a
+    /// hash, which no uid of the API ever is: nobody takes the devices of an ordinary pod by it.
+    pub fn kubelet_uid(&self) -> &str {
+        let is_hash = |text: &&String| {
+            let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            text.len() == 32 && text.bytes().all(hex)
+        };
+        let hash = self.annotations.get(names::CONFIG_HASH).filter(is_hash);
+        let mirror = self.annotations.get(names::CONFIG_MIRROR);
+        hash.filter(|_| hash == mirror).unwrap_or(&self.pod.uid)
+    }
+
     fn of(meta: ObjectMeta, resources: &ResourceNames) -> Option<Self> {
         let read = |key: &str| {
-            let ours = [annotation::KEY, names::ASCEND_REAL, names::ASCEND_KUBELET];
+            let ours = [
+                annotation::KEY,
+                names::ASCEND_REAL,
+                names::ASCEND_KUBELET,
+                names::CONFIG_HASH,
+                names::CONFIG_MIRROR,
+            ];
             ours.contains(&key) || resources.vendor(key).is_some()
         };
         let pod = PodRef { namespace: meta.namespace?, name: meta.name?, uid: meta.uid? };

@@ -1,6 +1,6 @@
 //! Who holds what: the kubelet's words, pods' annotations, and what is made of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use muster_agent::kubelet::assign::{Known, assign as decide};
 use muster_agent::kubelet::checkpoint::{Checkpoint, Entry};
@@ -136,9 +136,11 @@ pub fn assign(bytes: &[u8]) -> bool {
         checkpoint: checkpoint.as_ref(),
         inventory: &inventory,
         resources: &resources,
+        last: &[],
+        ended: &BTreeSet::new(),
     };
     let decided = decide(known);
-    assert!(decided.pods.len() + decided.unresolved <= pods.len());
+    assert!(decided.pods.len() + decided.unresolved.len() <= pods.len());
     let names: Vec<(&str, &str)> =
         decided.pods.iter().map(|it| (it.pod.namespace.as_str(), it.pod.name.as_str())).collect();
     assert!(ascending(&names), "a pod twice, or out of order");

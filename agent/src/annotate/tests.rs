@@ -53,6 +53,32 @@ fn an_npu_without_a_port_has_an_empty_address() {
 }
 
 #[test]
+fn an_npu_whose_port_has_no_known_address_is_told_of_as_a_problem_only() {
+    let one = pod(vec![held(Vendor::Ascend, 0, "c", None), held(Vendor::Ascend, 3, "c", None)]);
+    for (chip, writes) in [
+        (Chip::Ascend910a, false),
+        (Chip::Ascend910b, false),
+        (Chip::AscendA3, false),
+        (Chip::Ascend310p, true),
+    ] {
+        let mut second = npu(3, chip);
+        second.super_device_id = Some(7);
+        let mut node = inventory(vec![npu(0, chip), second]);
+        assert_eq!(address_missing(&one, &node), None);
+        node.devices[1].ip = None;
+        assert_eq!(desired(&one, &node, "s").is_some(), writes, "{chip:?}");
+        let finding = address_missing(&one, &node);
+        assert_eq!(finding.is_none(), writes, "{chip:?}");
+        if let Some(Finding { reason, subject, message }) = finding {
+            assert_eq!((reason, subject.as_str()), ("address-missing", "ns/w-0 addresses"));
+            assert!(message.contains("ns/w-0") && message.contains("NPU 3"), "{message}");
+        }
+        node.settled = false;
+        assert_eq!(address_missing(&one, &node), None, "it may come yet");
+    }
+}
+
+#[test]
 fn an_a3_pod_says_where_it_is_in_its_super_pod() {
     let mut device = npu(3, Chip::AscendA3);
     device.super_device_id = Some(67_108_867);

@@ -5,14 +5,16 @@
 //! first of these that fits is believed:
 //!
 //! ```text
-//!   1  annotation huawei.com/AscendReal        as many as the kubelet gave
-//!   2  the plugin's answer in the checkpoint   for this uid, as many as the kubelet gave
+//!   1  the plugin's answer in the checkpoint   for this uid, as many as the kubelet gave
+//!   2  annotation huawei.com/AscendReal        as many as the kubelet gave
 //!   3  annotation of the scheduler             as many, and kltDev names the kubelet's ids
 //!   4  pod-resources, where the checkpoint does not know better
-//!   5  the checkpoint's ids
+//!   5  the checkpoint's ids                    unless the scheduler chose others, and nothing tells who is right
 //! ```
 //!
-//! A pod of which one device cannot be told is left out as a whole: a table with a hole is worse than none. Pure.
+//! Whoever may create a pod may annotate it, but only root writes the checkpoint: annotations that contradict it are
+//! findings. A pod of which one device cannot be told is unresolved as a whole: a table with a hole is worse than none.
+//! What was known of it before stays meanwhile. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,7 @@ use muster_proto::device::{Inventory, Vendor};
 use muster_proto::pod::{Held, PodDevices, PodRef};
 use muster_proto::podresources::v1::{ListPodResourcesResponse, PodResources};
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, Entry};
 use super::device_id::{DeviceId, ResourceNames};
 use crate::names;
 use crate::pods::{PodMap, PodMeta};
@@ -39,6 +41,10 @@ pub struct Known<'a> {
     pub inventory: &'a Inventory,
     /// The resources that are ours.
     pub resources: &'a ResourceNames,
+    /// What was decided the last time.
+    pub last: &'a [PodDevices],
+    /// Uids that the checkpoint has though the kubelet has not listed them for a while: their pods have ended.
+    pub ended: &'a BTreeSet<String>,
 }
 
 /// What it decides.
@@ -48,8 +54,28 @@ pub struct Assignment {
     pub pods: Vec<PodDevices>,
     /// What is wrong.
     pub findings: Vec<Finding>,
-    /// How many pods hold something that could not be told yet.
-    pub unresolved: usize,
+    /// The pods that hold something that could not be told yet.
+    pub unresolved: Vec<PodRef>,
+}
+
+/// Why a pod's devices cannot be told.
+#[derive(Debug, PartialEq)]
+enum Untold {
+    /// An id means nothing to us.
+    Unknown(String),
+    /// The scheduler chose others than the kubelet, and nothing says what the plugin gave.
+    Unconfirmed,
+}
+
+/// What is known of one pod.
+#[derive(Debug)]
+enum Told {
+    /// What its containers hold: perhaps nothing.
+    Grants(Vec<Grant>),
+    /// Neither socket nor checkpoint says anything of it.
+    Nothing,
+    /// The checkpoint has it and the kubelet does not list it, or not yet.
+    NotListed,
 }
 
 /// What one container holds of one resource, in the kubelet's and in the plugin's words.
@@ -75,19 +101,36 @@ pub fn assign(known: Known<'_>) -> Assignment {
         .map(|pod| ((pod.namespace.as_str(), pod.name.as_str()), pod))
         .collect();
     for ((namespace, name), meta) in known.pods {
-        let grants = grants(known, listed.get(&(namespace, name)).copied(), meta);
-        if grants.is_empty() {
-            continue;
-        }
-        match resolve(&grants, meta, known.inventory) {
+        let last = || known.last.iter().find(|last| last.pod == meta.pod).cloned();
+        let grants = match told(known, listed.get(&(namespace, name)).copied(), meta) {
+            Told::Grants(grants) if grants.is_empty() => continue,
+            Told::Grants(grants) => grants,
+            Told::NotListed if known.ended.contains(meta.kubelet_uid()) => continue,
+            Told::NotListed => {
+                out.unresolved.push(meta.pod.clone());
+                out.pods.extend(last());
+                continue;
+            }
+            Told::Nothing => {
+                if let Some(last) = last() {
+                    out.unresolved.push(meta.pod.clone());
+                    out.pods.push(last);
+                }
+                continue;
+            }
+        };
+        match resolve(&grants, meta, known.inventory, &mut out.findings) {
             Ok(held) => {
                 unknown(&held, meta, known.inventory, &mut out.findings);
                 out.pods.push(PodDevices { pod: meta.pod.clone(), devices: held });
             }
-            Err(id) => {
-                out.unresolved += 1;
+            Err(untold) => {
+                out.unresolved.push(meta.pod.clone());
+                out.pods.extend(last());
                 // Before all sources were heard the inventory may simply not have it yet.
-                if known.inventory.settled {
+                if let Untold::Unknown(id) = untold
+                    && known.inventory.settled
+                {
                     out.findings.push(device_unknown(&meta.pod, &id));
                 }
             }
@@ -97,7 +140,8 @@ pub fn assign(known: Known<'_>) -> Assignment {
     out
 }
 
-fn grants(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Vec<Grant> {
+fn told(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Told {
+    let uid = meta.kubelet_uid();
     let mut by_place: BTreeMap<(&str, &str), Grant> = BTreeMap::new();
     let empty = |container: &str, resource: &str| {
         let vendor = known.resources.vendor(resource)?;
@@ -108,14 +152,18 @@ fn grants(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Ve
     // given to its predecessor.
     let decides = |checkpoint: &&Checkpoint| {
         let complete = checkpoint.unread == 0 && !checkpoint.entries.is_empty();
-        complete || checkpoint.of(&meta.pod.uid).next().is_some()
+        complete || checkpoint.of(uid).next().is_some()
     };
     if let Some(checkpoint) = known.checkpoint.filter(decides) {
+        let ours = |entry: &Entry| known.resources.vendor(&entry.resource).is_some();
+        if known.listed.is_some() && listed.is_none() && checkpoint.of(uid).any(ours) {
+            return Told::NotListed;
+        }
         // What plain init containers held, main containers hold after them; the kubelet does not list them.
         let runs = |container: &str| {
             listed.is_none_or(|pod| pod.containers.iter().any(|known| known.name == container))
         };
-        for entry in checkpoint.of(&meta.pod.uid).filter(|entry| runs(&entry.container)) {
+        for entry in checkpoint.of(uid).filter(|entry| runs(&entry.container)) {
             let Some(mut grant) = empty(&entry.container, &entry.resource) else { continue };
             grant.really = entry.really(grant.vendor);
             grant.ids.extend(entry.ids.iter().cloned());
@@ -131,12 +179,19 @@ fn grants(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Ve
                 grant.ids.extend(devices.device_ids.iter().cloned());
             }
         }
+    } else if known.listed.is_none() {
+        return Told::Nothing;
     }
-    by_place.into_values().filter(|grant| !grant.ids.is_empty()).collect()
+    Told::Grants(by_place.into_values().filter(|grant| !grant.ids.is_empty()).collect())
 }
 
-/// The devices of a pod, sorted; or the id that means nothing.
-fn resolve(grants: &[Grant], meta: &PodMeta, inventory: &Inventory) -> Result<Vec<Held>, String> {
+/// The devices of a pod, sorted.
+fn resolve(
+    grants: &[Grant],
+    meta: &PodMeta,
+    inventory: &Inventory,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Held>, Untold> {
     let (npus, gpus): (Vec<&Grant>, Vec<&Grant>) =
         grants.iter().partition(|grant| grant.vendor == Vendor::Ascend);
     let mut held = BTreeSet::new();
@@ -149,11 +204,12 @@ fn resolve(grants: &[Grant], meta: &PodMeta, inventory: &Inventory) -> Result<Ve
             part,
         }));
     };
-    for (grant, devices) in npus.iter().zip(npus_of(&npus, meta, inventory)?) {
+    for (grant, devices) in npus.iter().zip(npus_of(&npus, meta, inventory, findings)?) {
         hold(grant, devices);
     }
     for grant in gpus {
-        hold(grant, grant.answered(inventory).map_or_else(|| grant.given(inventory), Ok)?);
+        let devices = grant.answered(inventory).map_or_else(|| grant.given(inventory), Ok);
+        hold(grant, devices.map_err(Untold::Unknown)?);
     }
     Ok(held.into_iter().collect())
 }
@@ -162,49 +218,119 @@ fn npus_of(
     grants: &[&Grant],
     meta: &PodMeta,
     inventory: &Inventory,
-) -> Result<Vec<Devices>, String> {
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Devices>, Untold> {
     let given: BTreeSet<&String> = grants.iter().flat_map(|grant| &grant.ids).collect();
     let answered: Vec<Option<Devices>> =
         grants.iter().map(|grant| grant.answered(inventory)).collect();
-    let annotated = |key: &str| -> Option<Devices> {
+    // An annotation counts when it names as many devices as the kubelet gave.
+    let annotated = |key: &str, count: usize| -> Option<Devices> {
         let text = meta.annotations.get(key)?;
         let words: BTreeSet<&str> = text.split(',').map(str::trim).collect();
         let read: Option<Devices> =
             words.iter().map(|id| DeviceId::parse(Vendor::Ascend, id, inventory)).collect();
-        read.filter(|devices| devices.len() == given.len())
+        read.filter(|devices| devices.len() == count)
     };
-    if let Some(real) = annotated(names::ASCEND_REAL) {
-        // The annotation knows the pod only; the plugin's answers tell which container has which.
-        let all: Option<Vec<Devices>> = answered.iter().cloned().collect();
-        let same = |all: &Vec<Devices>| {
-            all.iter().flatten().collect::<BTreeSet<_>>().iter().copied().eq(&real)
-        };
-        return Ok(all.filter(same).unwrap_or_else(|| shared_out(real, grants)));
+    // What the scheduler chose, by resource.
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for grant in grants {
+        *counts.entry(&grant.resource).or_default() += grant.ids.len();
     }
-    let all: Option<Vec<Devices>> = answered.iter().cloned().collect();
-    if let Some(all) = all {
+    let chosen: BTreeMap<&str, Devices> = counts
+        .iter()
+        .filter_map(|(resource, count)| Some((*resource, annotated(resource, *count)?)))
+        .collect();
+    let real = annotated(names::ASCEND_REAL, given.len());
+    let all = |resource: Option<&str>| -> Option<Devices> {
+        let mut all = Devices::new();
+        let each = grants.iter().zip(&answered);
+        for (_, answer) in each.filter(|(grant, _)| resource.is_none_or(|it| it == grant.resource))
+        {
+            all.extend(answer.clone()?);
+        }
+        Some(all)
+    };
+    let mut compare = |key: &str, said: Option<&Devices>, answer: Option<Devices>| {
+        let ids = |devices: &Devices| devices.iter().map(|it| it.id).collect::<BTreeSet<u32>>();
+        if let (Some(said), Some(answer)) = (said, answer)
+            && ids(said) != ids(&answer)
+        {
+            findings.push(disagrees(&meta.pod, key, said, &answer));
+        }
+    };
+    compare(names::ASCEND_REAL, real.as_ref(), all(None));
+    for (resource, devices) in &chosen {
+        compare(resource, Some(devices), all(Some(resource)));
+    }
+    if let Some(all) = answered.iter().cloned().collect::<Option<Vec<Devices>>>() {
         return Ok(all);
+    }
+    if let Some(shared) = real.and_then(|real| shared_out(real, grants, &answered)) {
+        return Ok(shared);
     }
     let klt = meta.annotations.get(names::ASCEND_KUBELET);
     let confirmed = klt.is_some_and(|text| {
         let words: BTreeSet<&str> = text.split(',').map(str::trim).collect();
         words.into_iter().eq(given.iter().map(|id| id.as_str()))
     });
-    let resources: BTreeSet<&str> = grants.iter().map(|grant| grant.resource.as_str()).collect();
     if confirmed
-        && let Some(resource) = resources.first().filter(|_| resources.len() == 1)
-        && let Some(chosen) = annotated(resource)
+        && counts.len() == 1
+        && let Some(chosen) = chosen.values().next()
+        && let Some(shared) = shared_out(chosen.clone(), grants, &answered)
     {
-        return Ok(shared_out(chosen, grants));
+        return Ok(shared);
     }
     let each = grants.iter().zip(answered);
-    each.map(|(grant, answer)| answer.map_or_else(|| grant.given(inventory), Ok)).collect()
+    let devices: Vec<Devices> = each
+        .map(|(grant, answer)| answer.map_or_else(|| grant.given(inventory), Ok))
+        .collect::<Result<_, _>>()
+        .map_err(Untold::Unknown)?;
+    // The plugin says a few seconds later what it really gave.
+    let differs = |(resource, chosen): (&&str, &Devices)| {
+        let its = grants.iter().zip(&devices).filter(|(grant, _)| grant.resource == **resource);
+        let held: Devices = its.flat_map(|(_, devices)| devices.iter().cloned()).collect();
+        held != *chosen
+    };
+    if let Some((resource, _)) = chosen.iter().find(|it| differs(*it)) {
+        findings.push(unconfirmed(&meta.pod, resource));
+        return Err(Untold::Unconfirmed);
+    }
+    Ok(devices)
 }
 
-/// Gives each container as many as the kubelet gave it, lowest first.
-fn shared_out(devices: Devices, grants: &[&Grant]) -> Vec<Devices> {
-    let mut left = devices.into_iter();
-    grants.iter().map(|grant| left.by_ref().take(grant.ids.len()).collect()).collect()
+/// Gives each container what the plugin answered, else as many as the kubelet gave it, lowest first. `None`: the plugin
+/// gave something else.
+fn shared_out(
+    devices: Devices,
+    grants: &[&Grant],
+    answered: &[Option<Devices>],
+) -> Option<Vec<Devices>> {
+    let mut left = devices;
+    for device in answered.iter().flatten().flatten() {
+        if !left.remove(device) {
+            return None;
+        }
+    }
+    let mut left = left.into_iter();
+    let share = |(grant, answer): (&&Grant, &Option<Devices>)| match answer {
+        Some(answer) => answer.clone(),
+        None => left.by_ref().take(grant.ids.len()).collect(),
+    };
+    Some(grants.iter().zip(answered).map(share).collect())
+}
+
+fn disagrees(pod: &PodRef, key: &str, said: &Devices, answer: &Devices) -> Finding {
+    let list = |devices: &Devices| {
+        let ids: Vec<String> = devices.iter().map(|device| device.id.to_string()).collect();
+        ids.join(",")
+    };
+    let message = format!(
+        "pod {pod}: its annotation {key} names NPUs {}, but the device plugin gave it NPUs {}, which is believed; \
+         somebody else may have written the annotation",
+        list(said),
+        list(answer),
+    );
+    Finding::new("annotation-disagrees", format!("{pod}: {key}"), message)
 }
 
 // === impl Grant ===
@@ -235,6 +361,15 @@ impl Grant {
         let whole = self.given(inventory).ok().is_none_or(|ids| ids.iter().all(DeviceId::is_whole));
         (whole && devices.len() == self.ids.len()).then_some(devices)
     }
+}
+
+fn unconfirmed(pod: &PodRef, key: &str) -> Finding {
+    let message = format!(
+        "pod {pod}: its annotation {key} names other NPUs than the kubelet gave, and neither the checkpoint nor {} tells \
+         which the device plugin took; the pod is told of when one of them does: is the device plugin running?",
+        names::ASCEND_REAL,
+    );
+    Finding::new("annotation-unconfirmed", format!("{pod}: {key}"), message)
 }
 
 fn device_unknown(pod: &PodRef, id: &str) -> Finding {

@@ -97,13 +97,20 @@ fn nvidia(text: &str, inventory: &Inventory) -> Option<DeviceId> {
         Some((bare, _number)) => (bare, Some(text)),
         None => (text, None),
     };
-    let mut gpus = inventory.devices.iter().filter(|device| device.vendor == Vendor::Nvidia);
+    let gpus = inventory.devices.iter().filter(|device| device.vendor == Vendor::Nvidia);
     let of_uuid = |uuid: &str| {
         let same = |known: &String| known.eq_ignore_ascii_case(uuid);
         gpus.clone().find(|gpu| gpu.uuid.as_ref().is_some_and(same))
     };
+    // The plugin counts as the driver does, which leaves out what it does not drive; we count what is plugged in.
+    let of_index = |index: u32| {
+        if gpus.clone().all(|gpu| gpu.driver_index.is_none()) {
+            return Some(index);
+        }
+        gpus.clone().find(|gpu| gpu.driver_index == Some(index)).map(|gpu| gpu.id)
+    };
     if let Some(index) = number(bare) {
-        return of(index, replica);
+        return of(of_index(index)?, replica);
     }
     if let Some(slice) = bare.strip_prefix("MIG-") {
         // Old drivers name a slice by its GPU: MIG-GPU-…/1/0.
@@ -111,12 +118,12 @@ fn nvidia(text: &str, inventory: &Inventory) -> Option<DeviceId> {
             return of(of_uuid(uuid)?.id, Some(text));
         }
         let has = |mig: &muster_proto::device::Mig| mig.uuid.eq_ignore_ascii_case(bare);
-        let gpu = gpus.find(|gpu| gpu.mig.iter().any(has))?;
+        let gpu = gpus.clone().find(|gpu| gpu.mig.iter().any(has))?;
         return of(gpu.id, Some(text));
     }
     if let Some((gpu, slice)) = bare.split_once(':') {
         number(slice)?;
-        return of(number(gpu)?, Some(text));
+        return of(of_index(number(gpu)?)?, Some(text));
     }
     of(of_uuid(bare)?.id, replica)
 }
@@ -257,6 +264,23 @@ mod tests {
         }
         for text in ["GPU-2f", "MIG-7b", "MIG-GPU-2f/1/0", "all", "void", "::1", "1:x"] {
             assert_eq!(DeviceId::parse(Vendor::Nvidia, text, &inventory()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_a_gpu_is_the_drivers_where_the_driver_has_told_it() {
+        let mut inventory = inventory();
+        inventory.devices[0].driver_index = Some(0);
+        for (text, id) in [
+            ("0", Some(3)),
+            ("0:1", Some(3)),
+            ("0::4", Some(3)),
+            ("3", None),
+            ("3:1", None),
+            ("GPU-1f", Some(3)),
+        ] {
+            let read = DeviceId::parse(Vendor::Nvidia, text, &inventory).map(|read| read.id);
+            assert_eq!(read, id, "{text}");
         }
     }
 

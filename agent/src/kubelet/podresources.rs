@@ -109,6 +109,16 @@ impl SocketError {
             Self::Refused { .. } => "refused",
         }
     }
+
+    /// Whether the kubelet does not serve this call at all, or was told not to.
+    pub fn is_unimplemented(&self) -> bool {
+        match self {
+            Self::Refused { code, message, .. } => {
+                *code == Code::Unimplemented || message.contains("disabled")
+            }
+            _ => false,
+        }
+    }
 }
 
 // === impl Socket ===

@@ -46,6 +46,23 @@ fn only_what_is_read_is_kept() {
 }
 
 #[test]
+fn the_copy_of_a_static_pod_keeps_the_uid_that_the_kubelet_made() {
+    let hash = "0123456789abcdef0123456789abcdef";
+    let uid = |annotations: Value| {
+        let mut follower = follower();
+        follower.take(Event::Apply(meta("a", "1", json!({ "annotations": annotations }))));
+        follower.pods.values().next().unwrap().kubelet_uid().to_owned()
+    };
+    let (key, mirror) = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror");
+    assert_eq!(uid(json!({ key: hash, mirror: hash })), hash);
+    for other in ["", "../0123456789abcdef0123456789abcd", &hash[1..], &hash.to_uppercase()] {
+        assert_eq!(uid(json!({ key: other, mirror: other })), "1", "{other}");
+    }
+    assert_eq!(uid(json!({ key: hash })), "1");
+    assert_eq!(uid(json!({})), "1");
+}
+
+#[test]
 fn a_listing_replaces_what_was_known_when_it_is_complete() {
     let mut follower = follower();
     follower.take(Event::Apply(meta("gone", "1", json!({}))));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use muster_agent::annotate::{self, Metrics, Sources};
 use muster_agent::directories::Directories;
@@ -43,6 +43,7 @@ struct Agent {
     pods: watch::Receiver<Arc<PodMap>>,
     devices: watch::Receiver<Arc<Vec<PodDevices>>>,
     inventory: watch::Sender<Arc<Inventory>>,
+    heard: watch::Receiver<bool>,
     _server_id: watch::Sender<Option<String>>,
     _tasks: JoinSet<()>,
 }
@@ -60,12 +61,13 @@ impl Agent {
         let (listed, listed_in) = watch::channel(false);
         tasks
             .spawn(async move { pods::follow(api, NODE, resources, pods_out, listed, told).await });
+        let (heard_out, heard) = watch::channel(false);
         let channels = Channels {
             pods: pods.clone(),
             inventory: inventory_in.clone(),
             listed: listed_in,
             out: devices_out,
-            heard: watch::channel(false).0,
+            heard: heard_out,
         };
         let (host, told) = (Host::at(root), problems.clone());
         tasks.spawn(async move {
@@ -87,6 +89,7 @@ impl Agent {
             pods,
             devices,
             inventory,
+            heard,
             _tasks: tasks,
         }
     }
@@ -191,13 +194,18 @@ impl Stub {
 
     /// A pod that holds the first devices of the node, as pod-resources tell.
     async fn hold(&self, name: &str, count: u32) -> Pod {
-        let made = create(&self.client, pod(name, NPU, count)).await;
+        self.hold_as(pod(name, NPU, count)).await
+    }
+
+    /// The same for this pod.
+    async fn hold_as(&self, pod: Value) -> Pod {
+        let made = create(&self.client, pod).await;
         let mut view = View { devices: Devices::default(), pods: Default::default() };
         view.devices.register(NPU, Profile::Ascend910b8.devices(0));
         view.devices.allocate(&serde_json::to_value(&made).unwrap()).unwrap();
         let shown = PodView {
             namespace: "default".into(),
-            name: name.into(),
+            name: made.name_any(),
             containers: vec!["c".into()],
         };
         view.pods.insert(made.uid().unwrap(), shown);
@@ -280,6 +288,69 @@ async fn a_scheduler_that_chooses_devices_itself_is_believed() {
     let profile = inventory(Profile::Ascend910b8);
     let _agent = Agent::start(stub.client.clone(), stub.root.path(), profile);
     assert_eq!(ids(&annotated(&stub.client, "v").await).unwrap(), ["4", "5", "6", "7"]);
+}
+
+#[tokio::test]
+async fn a_choice_of_the_scheduler_that_nobody_confirms_is_waited_for() {
+    let stub = Stub::start(false).await;
+    let mut chosen = pod("v", NPU, 2);
+    chosen["metadata"]["annotations"] = json!({ NPU: "Ascend910-6,Ascend910-7" });
+    stub.hold_as(chosen).await;
+    let profile = inventory(Profile::Ascend910b8);
+    let mut agent = Agent::start(stub.client.clone(), stub.root.path(), profile);
+    until("two looks", async || {
+        let open = agent.problems.list();
+        open.iter().any(|it| it.reason == "annotation-unconfirmed" && it.count > 1)
+    })
+    .await;
+    assert!(!*agent.heard.borrow(), "none is not the answer yet");
+    assert_eq!(agent.devices.borrow().len(), 0);
+    let real = json!({"metadata": {"annotations": {
+        "huawei.com/AscendReal": "Ascend910-6,Ascend910-7",
+        "huawei.com/kltDev": "Ascend910-0,Ascend910-1" }}});
+    let api: Api<Pod> = Api::default_namespaced(stub.client.clone());
+    api.patch("v", &PatchParams::default(), &Patch::Merge(real)).await.unwrap();
+    assert_eq!(ids(&annotated(&stub.client, "v").await).unwrap(), ["6", "7"]);
+    let heard = agent.heard.wait_for(|heard| *heard);
+    tokio::time::timeout(PATIENCE, heard).await.unwrap().unwrap();
+    until("no problem is left", async || agent.problems.list().is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_missing_withholds_an_annotation_and_leaves_one_that_is_there() {
+    let stub = Stub::start(false).await;
+    stub.hold("a", 2).await;
+    let good = inventory(Profile::Ascend910b8);
+    let mut bad = good.clone();
+    bad.devices[1].ip = None;
+    let agent = Agent::start(stub.client.clone(), stub.root.path(), bad.clone());
+    until("a problem", async || agent.reasons(Area::Annotate) == ["address-missing"]).await;
+    assert_eq!(ids(&get(&stub.client, "a").await.unwrap()), None);
+    agent.inventory.send_replace(Arc::new(good));
+    let before = annotated(&stub.client, "a").await;
+    until("no problem is left", async || agent.problems.list().is_empty()).await;
+    agent.inventory.send_replace(Arc::new(bad));
+    until("a problem", async || agent.reasons(Area::Annotate) == ["address-missing"]).await;
+    let after = get(&stub.client, "a").await.unwrap();
+    assert_eq!(after.annotations().get(KEY), before.annotations().get(KEY));
+    assert_eq!(agent.metrics.written("applied"), 1);
+}
+
+#[tokio::test]
+async fn a_device_that_the_kubelet_does_not_offer_is_a_problem() {
+    let root = tempfile::tempdir().unwrap();
+    let node = NodeSpec::new(NODE, Profile::Ascend910b8, 0, root.path());
+    let sandbox = sandbox(vec![node], false).await;
+    let kubelet = sandbox.kubelets().unwrap().node(NODE).unwrap();
+    assert!(kubelet.set_device_health("Ascend910-5", false).await.unwrap());
+    let profile = inventory(Profile::Ascend910b8);
+    let agent = Agent::start(sandbox.client(), root.path(), profile.clone());
+    until("a problem", async || agent.reasons(Area::Assignment) == ["device-not-offered"]).await;
+    assert_eq!(agent.problems.list()[0].subject, "NPU5");
+    let mut faulty = profile;
+    faulty.devices[5].health = muster_proto::device::Health::Faulty("lost".into());
+    agent.inventory.send_replace(Arc::new(faulty));
+    until("no problem is left", async || agent.problems.list().is_empty()).await;
 }
 
 #[tokio::test]

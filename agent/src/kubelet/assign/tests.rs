@@ -77,6 +77,18 @@ fn decide(
     listed: Option<Vec<PodResources>>,
     entries: Option<Vec<Entry>>,
 ) -> Assignment {
+    decide_after(&[], &[], pods, listed, entries)
+}
+
+/// The same when this was decided before, and these have ended.
+fn decide_after(
+    last: &[PodDevices],
+    ended: &[&str],
+    pods: &PodMap,
+    listed: Option<Vec<PodResources>>,
+    entries: Option<Vec<Entry>>,
+) -> Assignment {
+    let ended = ended.iter().map(|uid| (*uid).to_owned()).collect();
     let listed = listed.map(|pod_resources| ListPodResourcesResponse { pod_resources });
     let checkpoint = entries.map(|entries| Checkpoint { entries, unread: 0 });
     assign(Known {
@@ -85,6 +97,8 @@ fn decide(
         checkpoint: checkpoint.as_ref(),
         inventory: &inventory(),
         resources: &ResourceNames::default(),
+        last,
+        ended: &ended,
     })
 }
 
@@ -116,7 +130,7 @@ fn pod_resources_alone_tell_the_devices_once_and_in_order() {
         None,
     );
     assert_eq!(told(&found), ["a: c/1 c/2 c/3"]);
-    assert_eq!((found.findings, found.unresolved), (vec![], 0));
+    assert_eq!((found.findings, found.unresolved), (vec![], vec![]));
 }
 
 #[test]
@@ -137,26 +151,103 @@ fn the_truth_is_taken_from_the_first_source_that_fits() {
     let klt = (names::ASCEND_KUBELET, "Ascend910-1,Ascend910-0");
     let other_klt = (names::ASCEND_KUBELET, "Ascend910-1,Ascend910-2");
     let chosen = (NPU, "Ascend910-2,Ascend910-3");
-    type Row<'a> = (&'a [(&'a str, &'a str)], Option<Option<&'a str>>, &'a str);
-    let rows: [Row; 11] = [
-        (&[real, klt, chosen], Some(Some("4,5")), "a: c/6 c/7"),
-        (&[real], None, "a: c/6 c/7"),
-        (&[few], Some(Some("4,5")), "a: c/4 c/5"),
-        (&[klt, chosen], Some(Some("4,5")), "a: c/4 c/5"),
-        (&[klt, chosen], Some(Some("4")), "a: c/2 c/3"),
-        (&[klt, chosen], Some(None), "a: c/2 c/3"),
-        (&[klt, chosen], None, "a: c/2 c/3"),
-        (&[other_klt, chosen], None, "a: c/0 c/1"),
-        (&[chosen], None, "a: c/0 c/1"),
-        (&[few], Some(None), "a: c/0 c/1"),
-        (&[], Some(Some("0-1")), "a: c/0 c/1"),
+    let same = (NPU, "Ascend910-1,Ascend910-0");
+    let disagrees = "annotation-disagrees";
+    let waits = &["annotation-unconfirmed"];
+    type Row<'a> =
+        (&'a [(&'a str, &'a str)], Option<Option<&'a str>>, Option<&'a str>, &'a [&'a str]);
+    let rows: [Row; 15] = [
+        // Root's word beats that of whoever made the pod, and both are told.
+        (&[real, klt, chosen], Some(Some("4,5")), Some("a: c/4 c/5"), &[disagrees, disagrees]),
+        (&[real], Some(Some("4,5")), Some("a: c/4 c/5"), &[disagrees]),
+        (&[real], Some(Some("6,7")), Some("a: c/6 c/7"), &[]),
+        (&[real], None, Some("a: c/6 c/7"), &[]),
+        (&[real, klt, chosen], Some(None), Some("a: c/6 c/7"), &[]),
+        (&[few], Some(Some("4,5")), Some("a: c/4 c/5"), &[]),
+        (&[klt, chosen], Some(Some("4,5")), Some("a: c/4 c/5"), &[disagrees]),
+        (&[klt, chosen], Some(Some("4")), Some("a: c/2 c/3"), &[]),
+        (&[klt, chosen], Some(None), Some("a: c/2 c/3"), &[]),
+        (&[klt, chosen], None, Some("a: c/2 c/3"), &[]),
+        // Nobody says yet whether the scheduler or the kubelet is right.
+        (&[other_klt, chosen], None, None, waits),
+        (&[chosen], Some(None), None, waits),
+        (&[same], None, Some("a: c/0 c/1"), &[]),
+        (&[few], Some(None), Some("a: c/0 c/1"), &[]),
+        (&[], Some(Some("0-1")), Some("a: c/0 c/1"), &[]),
     ];
-    for (annotations, checkpoint, expected) in rows {
+    for (annotations, checkpoint, expected, findings) in rows {
+        let row = format!("{annotations:?} {checkpoint:?}");
         let entries = checkpoint.map(|visible| vec![entry("1", "c", NPU, &given, visible)]);
         let pods = pods([meta("a", "1", annotations)]);
         let found = decide(&pods, Some(vec![listed("a", &[("c", NPU, &given)])]), entries);
-        assert_eq!(told(&found), [expected], "{annotations:?} {checkpoint:?}");
+        assert_eq!(told(&found), expected.into_iter().collect::<Vec<_>>(), "{row}");
+        assert_eq!(found.unresolved.len(), usize::from(expected.is_none()), "{row}");
+        let reasons: Vec<&str> = found.findings.iter().map(|finding| finding.reason).collect();
+        assert_eq!(reasons, findings, "{row}");
     }
+}
+
+#[test]
+fn an_annotation_that_contradicts_the_plugin_is_named_with_both() {
+    let pods = pods([meta("a", "1", &[(names::ASCEND_REAL, "Ascend910-6,Ascend910-7")])]);
+    let given = entry("1", "c", NPU, &["Ascend910-0", "Ascend910-1"], Some("4,5"));
+    let found = decide(&pods, None, Some(vec![given]));
+    assert_eq!(reasons(&found), [("annotation-disagrees", "ns/a: huawei.com/AscendReal")]);
+    let message = &found.findings[0].message;
+    assert!(message.contains("6,7") && message.contains("4,5"), "{message}");
+}
+
+#[test]
+fn what_was_known_of_a_pod_stays_while_it_cannot_be_told() {
+    let all = pods([meta("a", "1", &[])]);
+    let list = |id: &str| Some(vec![listed("a", &[("c", GPU, &[id])])]);
+    let before = decide(&all, list("GPU-1"), None);
+    assert_eq!(told(&before), ["a: c/1"]);
+    let after = decide_after(&before.pods, &[], &all, list("GPU-x"), None);
+    assert_eq!((told(&after), after.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
+    let empty = decide_after(&before.pods, &[], &all, None, Some(vec![]));
+    assert_eq!((told(&empty), empty.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
+    let nothing = decide_after(&before.pods, &[], &all, Some(vec![listed("a", &[])]), None);
+    assert_eq!((nothing.pods.len(), nothing.unresolved.len()), (0, 0), "the kubelet said so");
+    let other = pods([meta("a", "2", &[])]);
+    let after = decide_after(&before.pods, &[], &other, list("GPU-x"), None);
+    assert_eq!(told(&after), Vec::<String>::new(), "another pod of the name");
+}
+
+#[test]
+fn a_pod_that_the_kubelet_no_longer_lists_holds_nothing() {
+    let all = pods([meta("a", "1", &[])]);
+    let file = || {
+        let init = entry("1", "init", NPU, &["Ascend910-0", "Ascend910-1"], None);
+        Some(vec![init, entry("1", "main", NPU, &["Ascend910-0"], None)])
+    };
+    // It may be newer than the list.
+    let new = decide(&all, Some(vec![]), file());
+    assert_eq!((new.pods.len(), new.unresolved.len()), (0, 1));
+    let before = decide(&all, Some(vec![listed("a", &[("main", NPU, &["Ascend910-0"])])]), file());
+    assert_eq!(told(&before), ["a: main/0"]);
+    let ending = decide_after(&before.pods, &[], &all, Some(vec![]), file());
+    assert_eq!((told(&ending), ending.unresolved.len()), (vec!["a: main/0".to_owned()], 1));
+    let ended = decide_after(&before.pods, &["1"], &all, Some(vec![]), file());
+    assert_eq!((ended.pods.len(), ended.unresolved.len()), (0, 0));
+    let silent = decide_after(&before.pods, &["1"], &all, None, file());
+    assert_eq!(silent.pods.len(), 1, "no list says nothing of it");
+}
+
+#[test]
+fn a_static_pod_is_found_by_the_uid_that_the_kubelet_made() {
+    let hash = "0123456789abcdef0123456789abcdef";
+    let found = |hash: &str, mirror: &str| {
+        let annotations = [(names::CONFIG_HASH, hash), (names::CONFIG_MIRROR, mirror)];
+        let file = vec![entry(hash, "c", NPU, &["Ascend910-2"], None)];
+        let list = vec![listed("a", &[("c", NPU, &["Ascend910-2"])])];
+        told(&decide(&pods([meta("a", "1", &annotations)]), Some(list), Some(file)))
+    };
+    assert_eq!(found(hash, hash), ["a: c/2"]);
+    let none = Vec::<String>::new();
+    assert_eq!(found(hash, ""), none, "not the copy of a static pod");
+    let uid = "11111111-2222-3333-4444-555555555555";
+    assert_eq!(found(uid, uid), none, "nobody takes the devices of an ordinary pod");
 }
 
 #[test]
@@ -170,7 +261,7 @@ fn the_plugins_answers_tell_which_container_has_which() {
         ]
     };
     assert_eq!(told(&decide(&pods, None, Some(with("4,5")))), ["a: y/4 y/5 x/6"]);
-    assert_eq!(told(&decide(&pods, None, Some(with("3,5")))), ["a: x/4 y/5 y/6"]);
+    assert_eq!(told(&decide(&pods, None, Some(with("3,5")))), ["a: y/3 y/5 x/6"]);
 }
 
 #[test]
@@ -197,6 +288,8 @@ fn a_pod_made_anew_does_not_inherit_the_devices_of_its_name() {
         }),
         inventory: &inventory(),
         resources: &ResourceNames::default(),
+        last: &[],
+        ended: &BTreeSet::new(),
     });
     assert_eq!(told(&torn), ["a: c/0"], "its entry may be the one that cannot be read");
 }
@@ -238,7 +331,7 @@ fn a_device_that_nobody_knows_is_a_finding() {
     };
     let found = decide(&all, Some(list()), None);
     assert_eq!(told(&found), ["a: c/9", "c: c/2"], "a pod is told of as a whole or not at all");
-    assert_eq!(found.unresolved, 1);
+    assert_eq!(found.unresolved.len(), 1);
     assert_eq!(reasons(&found), [("device-unknown", "ns/a: 9"), ("device-unknown", "ns/b: GPU-x")]);
     let early = assign(Known {
         pods: &all,
@@ -246,8 +339,10 @@ fn a_device_that_nobody_knows_is_a_finding() {
         checkpoint: None,
         inventory: &Inventory::default(),
         resources: &ResourceNames::default(),
+        last: &[],
+        ended: &BTreeSet::new(),
     });
-    assert_eq!((early.findings, early.unresolved), (vec![], 2), "discovery is not done");
+    assert_eq!((early.findings, early.unresolved.len()), (vec![], 2), "discovery is not done");
 }
 
 #[test]
