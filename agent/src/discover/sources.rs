@@ -80,7 +80,7 @@ impl Sources {
         [self.ascend.quick(&read.ascend), self.nvidia.files(&self.host)]
     }
 
-    /// Asks the tools, if there are any. Does nothing but wait for them.
+    /// Asks the tools, if there are any.
     pub async fn ask(
         &mut self,
         read: &Read,
@@ -89,7 +89,8 @@ impl Sources {
     ) -> Option<[Part; 2]> {
         self.settled = true;
         let tools = tools?;
-        // TODO: files of NVIDIA's driver are still read in here, on the thread that asks.
+        // TODO: NVIDIA's look reads its own files here, on the thread that asks. They belong into `Read`, as soon as its
+        // look takes files that have been read.
         let (ascend, nvidia) = tokio::join!(
             self.ascend.look(&read.ascend, tools, now),
             self.nvidia.look(&self.host, tools, now)
