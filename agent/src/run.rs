@@ -46,7 +46,7 @@ pub use program::main;
 const DRAIN: Duration = Duration::from_millis(1500);
 
 /// How long the coordinator is not spoken to while there is nothing to tell it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(12);
 
 /// Everything that an agent has to know.
 #[derive(Clone, Debug)]

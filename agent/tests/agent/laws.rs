@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
 
+#[allow(clippy::module_inception, reason = "the laws are laws here and there")]
 #[path = "../../fuzz/laws.rs"]
 mod laws;
 
