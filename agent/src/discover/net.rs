@@ -23,6 +23,28 @@ const TABLE: usize = 8 * 1024 * 1024;
 /// How many addresses are kept.
 const MOST: usize = 1024;
 
+/// Interfaces whose addresses are not the node's own: those of Services and of pods. They come and go with what
+/// others do, and each change would be news of the node's hardware. A `*` at the end stands for anything. Who names
+/// a node by an address of such an interface gives `--server-id` the address itself.
+pub const NOT_OWN: [&str; 12] = [
+    // Every ClusterIP, of kube-proxy with IPVS.
+    "kube-ipvs0",
+    // The cluster's name server.
+    "nodelocaldns",
+    "dummy*",
+    // Bridges of containers and virtual machines.
+    "docker0",
+    "cni0",
+    "virbr*",
+    // One end of each pod's cable, and tunnels between nodes.
+    "veth*",
+    "cali*",
+    "lxc*",
+    "cilium_*",
+    "flannel.*",
+    "flannel-*",
+];
+
 /// The addresses of the host, without loopback and link-local ones, by interface.
 pub fn addresses(host: &Host) -> (Vec<HostAddress>, Vec<Finding>) {
     let mut findings = Vec::new();
@@ -30,7 +52,7 @@ pub fn addresses(host: &Host) -> (Vec<HostAddress>, Vec<Finding>) {
         true => asked(&mut findings),
         false => read(host, &mut findings),
     };
-    found.retain(|address| outward(address.ip));
+    found.retain(|address| outward(address.ip) && own(&address.interface));
     found.sort();
     found.dedup();
     if found.len() > MOST {
@@ -39,6 +61,14 @@ pub fn addresses(host: &Host) -> (Vec<HostAddress>, Vec<Finding>) {
         found.truncate(MOST);
     }
     (found, findings)
+}
+
+/// Whether addresses of this interface are the node's.
+fn own(interface: &str) -> bool {
+    !NOT_OWN.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => interface.starts_with(start),
+        None => interface == *pattern,
+    })
 }
 
 /// Whether others can reach it.
@@ -72,9 +102,13 @@ fn read(host: &Host, findings: &mut Vec<Finding>) -> Vec<HostAddress> {
         })
     };
     let routes = parse::routes(&file("route"));
-    let v4 = parse::local(&file("fib_trie")).into_iter().map(|ip| HostAddress {
-        interface: parse::interface(&routes, ip).to_owned(),
-        ip: ip.into(),
+    let services = parse::services(&file("ip_vs"));
+    let v4 = parse::local(&file("fib_trie")).into_iter().filter_map(|ip| {
+        let interface = parse::interface(&routes, ip).to_owned();
+        // These files do not name the interface of an address without a network: it is kube-ipvs0 if a Service
+        // has the address. Services on ports of the node have addresses of its networks.
+        let service = interface.is_empty() && services.contains(&ip);
+        (!service).then_some(HostAddress { interface, ip: ip.into() })
     });
     v4.chain(parse::inet6(&file("if_inet6"))).collect()
 }

@@ -2,12 +2,17 @@
 //!
 //! ```text
 //!   /proc/driver/nvidia, /dev, sysfs ──▶ files: which GPUs, their minors, health ─┐
-//!   NVML (feature), else nvidia-smi ───▶ facts: NVLink, fabric, slices, lost ones ┴─▶ Part
+//!   NVML (feature), else nvidia-smi ───▶ facts: lost ones; NVLink, fabric, slices ┴─▶ Part
 //! ```
 //!
-//! Files are read every time. Facts are asked for when the driver or its GPUs change, and now and then. A GPU is
-//! known by its PCI address and numbered in that order, as NVML does; its minor is another number. One that has
-//! been here and is gone stays listed, as faulty, until the driver changes: a job that holds it should be told.
+//! Files are read every time, and every look asks the driver which GPUs answer: the files of one that fell off the
+//! bus stay. NVLink, fabric and slices are asked for when the driver or its GPUs change, while one is faulty, and now
+//! and then.
+//!
+//! A GPU is known by its PCI address and numbered in that order, as NVML does; its minor is another number, and the
+//! driver's own index is kept beside ours. GPUs that another driver has, and their virtual functions, are not ours to
+//! count. One that has been here and is gone stays listed, as faulty, until the driver changes: a job that holds
+//! it should be told.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,6 +21,7 @@ use jiff::Timestamp;
 use muster_proto::device::{Chip, Device, Driver, Health, Join, Link, PciAddress, Vendor};
 
 use super::Part;
+use super::pci::{self, Scan};
 use crate::host::Host;
 use crate::problem::Finding;
 use crate::tool::Tools;
@@ -29,10 +35,12 @@ mod smi;
 #[cfg(test)]
 mod tests;
 
-use facts::{Facts, Told};
-use files::{Files, Seen};
+pub use files::Files;
 
-/// How long facts are believed.
+use facts::{Facts, News, Told};
+use files::Seen;
+
+/// How long slow facts are believed.
 const REFRESH: Duration = Duration::from_secs(600);
 
 /// The NVIDIA GPUs of one node.
@@ -48,15 +56,15 @@ pub struct Nvidia {
 }
 
 /// Facts, and what they depend on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Answer {
     facts: Facts,
     key: Key,
-    /// None: asked in vain, or not for everything; ask again.
+    /// Since when all of them are known. None: asked in vain, or a GPU is faulty; ask again.
     at: Option<Timestamp>,
 }
 
-/// Facts hold as long as this is the same.
+/// Slow facts hold as long as this is the same.
 type Key = (Option<String>, Vec<(PciAddress, Option<u32>, Vec<String>)>);
 
 // === impl Nvidia ===
@@ -87,39 +95,69 @@ impl Nvidia {
         self
     }
 
-    /// What files tell, in milliseconds, with what is remembered.
+    /// Reads all files, in milliseconds; a sick driver can make it hang.
+    pub fn read(host: &Host) -> Files {
+        let mut scan = pci::scan(host, &[files::VENDOR]);
+        let mut files = files::read(host, &scan);
+        files.findings.splice(0..0, scan.findings.drain(..));
+        files
+    }
+
+    /// The same with a scan of the PCI bus that others use as well; its findings are theirs to tell.
+    pub fn read_with(host: &Host, scan: &Scan) -> Files {
+        files::read(host, scan)
+    }
+
+    /// What files tell, with what is remembered.
     pub fn files(&self, host: &Host) -> Part {
-        self.part(files::read(host))
+        self.part(Self::read(host))
+    }
+
+    /// The same of files that have been read.
+    pub fn files_with(&self, files: Files) -> Part {
+        self.part(files)
     }
 
     /// What files and the driver's library or tool tell.
     pub async fn look(&mut self, host: &Host, tools: &Tools, now: Timestamp) -> Part {
-        let mut files = files::read(host);
+        self.look_with(Self::read(host), host, tools, now).await
+    }
+
+    /// The same of files that have been read. Reads no more of them on the caller's thread.
+    pub async fn look_with(
+        &mut self,
+        mut files: Files,
+        host: &Host,
+        tools: &Tools,
+        now: Timestamp,
+    ) -> Part {
         if files.driver != self.driver {
             self.known.clear();
+            self.told = None;
             self.driver.clone_from(&files.driver);
         }
         let mut findings = Vec::new();
         let key = key(&files);
-        let gpus: Vec<PciAddress> = key.1.iter().map(|(pci, ..)| *pci).collect();
-        let fresh = self.told.as_ref().is_some_and(|told| {
-            let age = |at: Timestamp| now.duration_since(at).unsigned_abs();
-            told.key == key && told.at.is_some_and(|at| age(at) < self.refresh)
-        });
-        if gpus.is_empty() {
-            self.told = None;
-        } else if !fresh {
-            let (facts, problems) = self.ask(host, tools, &gpus).await;
-            let at = problems.is_empty().then_some(now);
-            // A tool that fails now does not make untrue what it said before.
-            match &mut self.told {
-                Some(told) if told.key == key && facts.gpus.is_empty() => told.at = None,
-                told => *told = Some(Answer { facts, key, at }),
-            }
-            findings = problems;
+        let answering = files.gpus.iter().filter(|(_, seen)| seen.answers());
+        let gpus: Vec<PciAddress> = answering.map(|(pci, _)| *pci).collect();
+        if !gpus.is_empty() {
+            let fresh = self.told.as_ref().is_some_and(|told| {
+                let age = |at: Timestamp| now.duration_since(at).unsigned_abs();
+                told.key == key && told.at.is_some_and(|at| age(at) < self.refresh)
+            });
+            let news;
+            (news, findings) = self.ask(host, tools, &files, &gpus, !fresh).await;
+            let Answer { mut facts, at, .. } = self.told.take().unwrap_or_default();
+            facts.learn(news);
+            facts.keep(|pci| files.gpus.contains_key(pci) || self.known.contains_key(pci));
+            let at = if fresh { at } else { Some(now) };
+            let at = at.filter(|_| findings.is_empty() && !facts.faulty());
+            self.told = Some(Answer { facts, key, at });
             if !files.made {
                 // We may have been the driver's first user, for whom it makes its files.
-                files = files::read(host);
+                let host = host.clone();
+                let again = tokio::task::spawn_blocking(move || Self::read(&host)).await;
+                files = again.unwrap_or(files);
             }
         }
         let mut part = self.part(files);
@@ -129,30 +167,40 @@ impl Nvidia {
     }
 
     #[cfg(not(feature = "nvml"))]
-    async fn ask(&self, _: &Host, tools: &Tools, gpus: &[PciAddress]) -> (Facts, Vec<Finding>) {
-        smi::ask(tools, gpus).await
+    async fn ask(
+        &self,
+        _: &Host,
+        tools: &Tools,
+        files: &Files,
+        gpus: &[PciAddress],
+        whole: bool,
+    ) -> (News, Vec<Finding>) {
+        files.smi.ask(tools, gpus, whole).await
     }
 
     /// The library knows all but the fabric.
     #[cfg(feature = "nvml")]
-    async fn ask(&self, host: &Host, tools: &Tools, gpus: &[PciAddress]) -> (Facts, Vec<Finding>) {
-        let (mut facts, findings) = match self.library.ask(host, gpus).await {
-            Ok(facts) => (facts, Vec::new()),
-            Err(nvml::NvmlUnheard::Absent) => return smi::ask(tools, gpus).await,
+    async fn ask(
+        &self,
+        host: &Host,
+        tools: &Tools,
+        files: &Files,
+        gpus: &[PciAddress],
+        whole: bool,
+    ) -> (News, Vec<Finding>) {
+        let mut news = match self.library.ask(host, gpus, whole).await {
+            Ok(news) => news,
+            Err(nvml::NvmlUnheard::Absent) => return files.smi.ask(tools, gpus, whole).await,
             Err(error) => {
-                let (facts, mut findings) = smi::ask(tools, gpus).await;
+                let (news, mut findings) = files.smi.ask(tools, gpus, whole).await;
                 findings.push(Finding::new(error.reason(), "nvml", error));
-                return (facts, findings);
+                return (news, findings);
             }
         };
-        if let Ok((rows, _)) = smi::query(tools, &[]).await {
-            for row in rows {
-                if let Some(told) = facts.gpus.get_mut(&row.pci) {
-                    told.fabric = row.fabric;
-                }
-            }
+        if whole && let Ok(fabrics) = files.smi.fabrics(tools).await {
+            news.fabrics = fabrics;
         }
-        (facts, findings)
+        (news, Vec::new())
     }
 
     /// Everything together; pure but for what is remembered.
@@ -164,9 +212,25 @@ impl Nvidia {
         let remembered = (files.driver == self.driver).then_some(&self.known);
         let mut all: BTreeMap<PciAddress, Option<&Seen>> =
             remembered.into_iter().flatten().map(|(pci, _)| (*pci, None)).collect();
-        all.extend(files.gpus.iter().map(|(pci, seen)| (*pci, Some(seen))));
-        let islands = facts::islands(facts.joins.keys());
         let mut findings = files.findings.clone();
+        for (pci, seen) in &files.gpus {
+            match seen.elsewhere() {
+                // It has never been ours.
+                Some(driver) if !all.contains_key(pci) => {
+                    // Who gives a GPU to virtual machines means it.
+                    if !driver.contains("vfio") {
+                        let message = format!(
+                            "{driver} has it, not the NVIDIA driver: it is left out; unload {driver} to use it"
+                        );
+                        findings.push(Finding::new("other-driver", format!("gpu {pci}"), message));
+                    }
+                }
+                _ => {
+                    all.insert(*pci, Some(seen));
+                }
+            }
+        }
+        let islands = facts::islands(facts.joins.keys());
         let mut devices = Vec::new();
         for ((pci, seen), id) in all.iter().zip(0..) {
             let known = remembered.and_then(|known| known.get(pci));
@@ -177,6 +241,7 @@ impl Nvidia {
                 (None, None) => continue,
             };
             device.island = islands.get(pci).copied();
+            device.driver_index = told.and_then(|told| told.index);
             if let Some(index) = told.and_then(|told| told.index).filter(|index| *index != id) {
                 let message = format!(
                     "the driver counts this GPU as {index}, in order of PCI addresses it is {id}: \
@@ -239,9 +304,9 @@ fn device(
     device.fabric = told.and_then(|told| told.fabric.clone());
     device.mig = told.map(|told| told.mig.clone()).unwrap_or_default();
     device.health = match &seen.information {
-        None if known.is_some() => faulty("the driver has lost it"),
-        None => match seen.bound.as_deref().filter(|driver| *driver != "nvidia") {
+        None => match seen.elsewhere() {
             Some(other) => Health::Faulty(format!("{other} has it, not the NVIDIA driver")),
+            None if known.is_some() => faulty("the driver has lost it"),
             None => faulty("the NVIDIA driver does not have it"),
         },
         Some(information) if information.excluded => faulty("the driver excludes it"),

@@ -44,6 +44,21 @@ pub struct Function {
     pub path: PathBuf,
 }
 
+/// Functions that were read once, for all who want some of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scan {
+    /// The functions, by address.
+    pub functions: Vec<Function>,
+    /// What was wrong with others. Whoever shares a scan takes these once.
+    pub findings: Vec<Finding>,
+}
+
+/// The functions of these makers, in one walk over the bus. A bus has hundreds of others.
+pub fn scan(host: &Host, makers: &[u16]) -> Scan {
+    let (functions, findings) = matching(host, |vendor, _| makers.contains(&vendor));
+    Scan { functions, findings }
+}
+
 /// All functions, by address.
 pub fn functions(host: &Host) -> (Vec<Function>, Vec<Finding>) {
     matching(host, |_, _| true)

@@ -19,9 +19,15 @@ const MOST: usize = 512;
 
 /// Completes a merged inventory: distances, nearest NICs. Puts it in order as well.
 pub fn fill(host: &Host, inventory: &mut Inventory) {
+    fill_with(host, inventory, &[]);
+}
+
+/// The same with functions that have been read; of others only those that are needed are read.
+pub fn fill_with(host: &Host, inventory: &mut Inventory, read: &[Function]) {
     let devices = inventory.devices.iter().filter_map(|device| device.pci);
     let nics = inventory.nics.iter().filter_map(|nic| nic.pci);
-    let mut functions = BTreeMap::new();
+    let mut functions: BTreeMap<PciAddress, Function> =
+        read.iter().map(|function| (function.address, function.clone())).collect();
     for address in devices.chain(nics) {
         if !functions.contains_key(&address) {
             functions.extend(pci::function(host, address).map(|function| (address, function)));

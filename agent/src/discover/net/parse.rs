@@ -56,6 +56,18 @@ pub fn interface(routes: &[Route], ip: Ipv4Addr) -> &str {
     found.map_or("", |route| &route.interface)
 }
 
+/// IPv4 addresses of virtual services, of `ip_vs`: `TCP  0A600001:01BB rr`.
+pub fn services(text: &str) -> BTreeSet<Ipv4Addr> {
+    let service = |line: &str| {
+        let rest =
+            line.strip_prefix("TCP").or(line.strip_prefix("UDP")).or(line.strip_prefix("SCTP"))?;
+        let (address, _port) = rest.trim_start().split_once(':')?;
+        let digits = address.len() == 8 && address.bytes().all(|b| b.is_ascii_hexdigit());
+        digits.then(|| u32::from_str_radix(address, 16).ok().map(Ipv4Addr::from)).flatten()
+    };
+    text.lines().filter_map(service).collect()
+}
+
 /// The host's IPv6 addresses, of `if_inet6`.
 pub fn inet6(text: &str) -> Vec<HostAddress> {
     let address = |line: &str| {
@@ -118,6 +130,23 @@ fe80000000000000025056fffe000001 02 40 20 80     eth0
 20010db8000000000000000000000008 02 40 00 c8     eth0
 ";
 
+    pub(in super::super) const IP_VS: &str = "\
+IP Virtual Server version 1.2.1 (size=4096)
+Prot LocalAddress:Port Scheduler Flags
+  -> RemoteAddress:Port Forward Weight ActiveConn InActConn
+TCP  0A600001:01BB rr
+  -> 0A010203:192B      Masq    1      2          0
+UDP  0A60000A:0035 rr
+TCP  0A010203:7530 rr
+TCP  [20010db8000000000000000000000009]:01BB rr
+";
+
+    #[test]
+    fn services_have_addresses_and_their_servers_are_others() {
+        let found: Vec<String> = services(IP_VS).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["10.1.2.3", "10.96.0.1", "10.96.0.10"]);
+    }
+
     #[test]
     fn own_addresses_and_their_interfaces() {
         let own: Vec<String> = local(FIB_TRIE).iter().map(ToString::to_string).collect();
@@ -137,20 +166,22 @@ fe80000000000000025056fffe000001 02 40 20 80     eth0
             for ip in local(&text) {
                 let _ = interface(&routes, ip);
             }
+            prop_assert!(services(&text).len() <= text.lines().count());
             prop_assert!(inet6(&text).iter().all(|one| one.interface.len() <= NAME));
         }
 
         #[test]
         fn a_damaged_file_gives_no_more_than_a_good_one(
-            at in 0usize..600, byte in "[ -~]", which in 0usize..3,
+            at in 0usize..600, byte in "[ -~]", which in 0usize..4,
         ) {
-            let mut text = [FIB_TRIE, ROUTE, INET6][which].to_owned();
+            let mut text = [FIB_TRIE, ROUTE, INET6, IP_VS][which].to_owned();
             let at = at % text.len();
             text.replace_range(at..=at, &byte);
             // One of them stands there twice.
             prop_assert!(local(&text).len() <= 4);
             prop_assert!(routes(&text).len() <= 3);
             prop_assert!(inet6(&text).len() <= 4);
+            prop_assert!(services(&text).len() <= 4);
         }
     }
 }

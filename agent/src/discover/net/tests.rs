@@ -31,6 +31,48 @@ fn a_tree_tells_the_addresses_of_process_one() {
 }
 
 #[test]
+fn addresses_of_services_and_pods_are_not_the_node_s() {
+    for (interface, expected) in [
+        ("eth0", true),
+        ("bond1", true),
+        ("ib0", true),
+        ("br-storage", true),
+        ("", true),
+        ("docker1", true),
+        ("kube-ipvs0", false),
+        ("nodelocaldns", false),
+        ("dummy0", false),
+        ("docker0", false),
+        ("cni0", false),
+        ("flannel.1", false),
+        ("flannel-v6.1", false),
+        ("cali0a1b2c3d4e5", false),
+        ("veth12ab", false),
+        ("virbr0", false),
+        ("lxc_health", false),
+        ("cilium_host", false),
+    ] {
+        assert_eq!(own(interface), expected, "{interface}");
+    }
+    let leaf = |ip: &str| format!("     |-- {ip}\n        /32 host LOCAL\n");
+    let trie = ["10.1.2.3", "10.96.0.1", "10.96.0.10", "192.168.7.9", "172.17.0.1"].map(leaf);
+    let route = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n\
+        eth0\t0000010A\t00000000\t0001\t0\t0\t0\t0000FFFF\n\
+        docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\n";
+    let inet6 = "20010db8000000000000000000000007 02 40 00 80 eth0\n\
+        20010db8000000000000000000000009 03 80 00 80 kube-ipvs0\n";
+    let (_folder, host) = tree(&[
+        ("fib_trie", &trie.concat()),
+        ("route", route),
+        ("if_inet6", inet6),
+        ("ip_vs", parse::tests::IP_VS),
+    ]);
+    // A Service on a port of the node has the node's address, and an address of lo has no network.
+    let expected = vec![on("", "192.168.7.9"), on("eth0", "10.1.2.3"), on("eth0", "2001:db8::7")];
+    assert_eq!(addresses(&host), (expected, vec![]));
+}
+
+#[test]
 fn what_is_missing_is_no_problem_and_what_is_wrong_is() {
     let (folder, host) = tree(&[]);
     assert_eq!(addresses(&host), (vec![], vec![]));

@@ -5,22 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_proto::device::PciAddress;
 
 use super::parse::{self, Information, MOST};
+use super::smi::Smi;
 use crate::discover::matrix::plain;
-use crate::discover::pci::{self, Function};
+use crate::discover::pci::{Function, Scan};
 use crate::host::Host;
 use crate::problem::Finding;
 
 const DRIVER: &str = "/proc/driver/nvidia";
-const VENDOR: u16 = 0x10de;
+pub(super) const VENDOR: u16 = 0x10de;
 
 /// What the files say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Files {
-    pub driver: Option<String>,
-    pub gpus: BTreeMap<PciAddress, Seen>,
+pub struct Files {
+    pub(super) driver: Option<String>,
+    pub(super) gpus: BTreeMap<PciAddress, Seen>,
     /// Whether the driver has made any device files yet. It does so for its first user.
-    pub made: bool,
-    pub findings: Vec<Finding>,
+    pub(super) made: bool,
+    /// The tool to ask.
+    pub(super) smi: Smi,
+    pub(super) findings: Vec<Finding>,
 }
 
 /// One GPU.
@@ -38,11 +41,17 @@ pub(super) struct Seen {
     pub slices: Vec<String>,
 }
 
-/// Reads them; milliseconds.
-pub(super) fn read(host: &Host) -> Files {
+/// Reads them; milliseconds. `scan` has NVIDIA's functions; what was wrong with it is not told here.
+pub(super) fn read(host: &Host, scan: &Scan) -> Files {
+    let mut findings = Vec::new();
     // Display (0300) and 3D (0302) controllers; switches between GPUs are bridges (0680) of the same vendor.
-    let gpu = |vendor, class: u32| vendor == VENDOR && [0x0300, 0x0302].contains(&(class >> 8));
-    let (functions, mut findings) = pci::matching(host, gpu);
+    let gpu = |function: &&Function| {
+        function.vendor == VENDOR && [0x0300, 0x0302].contains(&(function.class >> 8))
+    };
+    // Parts of a GPU for virtual machines, which the driver does not count.
+    let (parts, functions): (Vec<&Function>, Vec<&Function>) =
+        scan.functions.iter().filter(gpu).partition(|function| is_virtual(host, function));
+    let parts: BTreeSet<PciAddress> = parts.iter().map(|part| part.address).collect();
     let driver = match host.read(&format!("{DRIVER}/version")) {
         Ok(text) => parse::version(&text),
         Err(error) => {
@@ -58,10 +67,14 @@ pub(super) fn read(host: &Host) -> Files {
     });
     let mut gpus: BTreeMap<PciAddress, Seen> = BTreeMap::new();
     for function in functions {
-        let (address, bound) = (function.address, bound(host, &function));
-        gpus.insert(address, Seen { function: Some(function), bound, ..Seen::default() });
+        let bound = bound(host, function);
+        let seen = Seen { function: Some(function.clone()), bound, ..Seen::default() };
+        gpus.insert(function.address, seen);
     }
     for (name, address) in listed.iter().filter_map(|name| Some((name, name.parse().ok()?))) {
+        if parts.contains(&address) {
+            continue;
+        }
         match host.read(&format!("{DRIVER}/gpus/{name}/information")) {
             Ok(text) => {
                 gpus.entry(address).or_default().information = Some(parse::information(&text));
@@ -84,7 +97,11 @@ pub(super) fn read(host: &Host) -> Files {
     }
     let made = host.is_device("/dev/nvidiactl")
         || minors.iter().any(|minor| host.is_device(&format!("/dev/nvidia{minor}")));
-    Files { driver, gpus, made, findings }
+    Files { driver, gpus, made, smi: Smi::find(host), findings }
+}
+
+fn is_virtual(host: &Host, function: &Function) -> bool {
+    host.resolve(&function.path.join("physfn").to_string_lossy()).is_ok()
 }
 
 fn bound(host: &Host, function: &Function) -> Option<String> {
@@ -98,5 +115,17 @@ impl Seen {
     /// The N of `/dev/nvidiaN`.
     pub fn minor(&self) -> Option<u32> {
         self.information.as_ref()?.minor
+    }
+
+    /// Whether the driver should answer for it.
+    pub fn answers(&self) -> bool {
+        self.information.as_ref().is_some_and(|information| !information.excluded)
+    }
+
+    /// Another driver that has it, `vfio-pci` for virtual machines or `nouveau`. A GPU that no driver has may
+    /// have been lost.
+    pub fn elsewhere(&self) -> Option<&str> {
+        let other = self.bound.as_deref().filter(|driver| *driver != "nvidia");
+        other.filter(|_| self.information.is_none())
     }
 }

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_proto::device::{Mig, PciAddress};
+use nvml_wrapper::enum_wrappers::device::TemperatureSensor;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::facts::{Facts, Told};
+use super::facts::{Call, Joins, News};
 use super::parse::{self, MOST};
 use crate::discover::matrix::plain;
 use crate::host::Host;
@@ -83,9 +84,14 @@ impl Default for Library {
 }
 
 impl Library {
-    /// What the library knows, and which of these GPUs it has lost.
-    pub async fn ask(&self, host: &Host, gpus: &[PciAddress]) -> Result<Facts, NvmlUnheard> {
-        let (place, gpus) = (place(host)?, gpus.to_vec());
+    /// Which of these GPUs the library has lost, and if `whole` what it knows of slices and links.
+    pub async fn ask(
+        &self,
+        host: &Host,
+        gpus: &[PciAddress],
+        whole: bool,
+    ) -> Result<News, NvmlUnheard> {
+        let (host, gpus) = (host.clone(), gpus.to_vec());
         let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() else {
             return Err(NvmlUnheard::Hangs(self.limit));
         };
@@ -93,15 +99,16 @@ impl Library {
         // A thread of its own: the runtime waits for its blocking threads when it ends, for ever if need be.
         let (say, asked) = oneshot::channel();
         let call = move || {
-            let facts = facts(&place, &gpus);
+            let failed = |error: NvmlError| NvmlUnheard::Failed(error.to_string());
+            let news = place(&host).and_then(|place| news(&place, &gpus, whole).map_err(failed));
             drop(turn);
             // Nobody listens any more when it took too long.
-            let _late = say.send(facts);
+            let _late = say.send(news);
         };
         let thread = std::thread::Builder::new().name("nvml".to_owned()).spawn(call);
         thread.map_err(|error| failed(&error))?;
         match tokio::time::timeout(self.limit, asked).await {
-            Ok(Ok(facts)) => facts.map_err(|error| failed(&error)),
+            Ok(Ok(news)) => news,
             Ok(Err(error)) => Err(failed(&error)),
             Err(_) => Err(NvmlUnheard::Hangs(self.limit)),
         }
@@ -119,52 +126,71 @@ fn place(host: &Host) -> Result<PathBuf, NvmlUnheard> {
     safe.then_some(path.clone()).ok_or(NvmlUnheard::Untrusted(path.display().to_string()))
 }
 
-fn facts(place: &Path, gpus: &[PciAddress]) -> Result<Facts, NvmlError> {
+fn news(place: &Path, gpus: &[PciAddress], whole: bool) -> Result<News, NvmlError> {
     let nvml = Nvml::builder().lib_path(place.as_os_str()).init()?;
-    let mut facts = Facts::default();
+    let mut news = News::default();
     let mut links: BTreeMap<PciAddress, Vec<PciAddress>> = BTreeMap::new();
     for index in 0..nvml.device_count()?.min(MOST) {
         // Some that are lost have no handle, so no address: see below.
         let Ok(device) = nvml.device_by_index(index) else { continue };
         let Some(pci) = address(device.pci_info()) else { continue };
-        facts.gpus.insert(pci, told(index, &device));
-        let active = |link: &u32| device.link_wrapper_for(*link).is_active().unwrap_or(false);
-        let far = |link: u32| address(device.link_wrapper_for(link).remote_pci_info());
-        links.insert(pci, (0..LINKS).filter(active).filter_map(far).collect());
-    }
-    for pci in gpus.iter().filter(|pci| !links.contains_key(pci)) {
-        let asked = nvml.device_by_pci_bus_id(pci.to_string());
-        if let Some(fault) = asked.as_ref().err().and_then(fault) {
-            facts.gpus.insert(*pci, Told { fault: Some(fault), ..Told::default() });
+        let call = call(index, &device);
+        let well = call.fault.is_none();
+        news.calls.insert(pci, call);
+        // Of one that is lost the library knows nothing more: what was known stays.
+        if whole && well {
+            news.slices.extend(slices(&device).map(|slices| (pci, slices)));
+            let active = |link: &u32| device.link_wrapper_for(*link).is_active().unwrap_or(false);
+            let far = |link: u32| address(device.link_wrapper_for(link).remote_pci_info());
+            links.insert(pci, (0..LINKS).filter(active).filter_map(far).collect());
         }
     }
-    facts.joins = joins(&links);
-    Ok(facts)
+    for pci in gpus {
+        if !news.calls.contains_key(pci)
+            && let Some(fault) = nvml.device_by_pci_bus_id(pci.to_string()).err().and_then(fault)
+        {
+            news.calls.insert(*pci, Call { fault: Some(fault), ..Call::default() });
+        }
+    }
+    news.joins = Joins { of: links.keys().copied().collect(), counts: joins(&links, gpus) };
+    Ok(news)
 }
 
-fn told(index: u32, device: &Device<'_>) -> Told {
+/// The temperature comes from the GPU itself: one that is lost cannot tell it, whatever the library remembers.
+fn call(index: u32, device: &Device<'_>) -> Call {
     let uuid = device.uuid();
-    let fault = uuid.as_ref().err().and_then(fault);
-    let cut = device.mig_mode().is_ok_and(|mode| mode.current == 1);
-    let slices = if cut { device.mig_device_count().unwrap_or(0).min(SLICES) } else { 0 };
-    // Places without a slice are errors.
-    let slice = |at| {
-        let slice = device.mig_device_by_index(at).ok()?;
-        let uuid = parse::uuid(&slice.uuid().ok()?, "MIG-")?;
-        Some(Mig { uuid, profile: profile(&slice.name().ok()?)? })
-    };
-    Told {
-        index: Some(index),
-        uuid: uuid.ok().and_then(|uuid| parse::uuid(&uuid, "GPU-")),
-        model: device.name().map(|name| plain(&name, 96)).unwrap_or_default(),
-        mig: (0..slices).filter_map(slice).collect(),
-        fabric: None,
-        fault,
+    let lost = device.temperature(TemperatureSensor::Gpu).err().and_then(fault);
+    match uuid {
+        Err(error) => Call { index: Some(index), fault: fault(error).or(lost), ..Call::default() },
+        Ok(uuid) => Call {
+            index: Some(index),
+            uuid: parse::uuid(&uuid, "GPU-"),
+            model: device.name().map(|name| plain(&name, 96)).unwrap_or_default(),
+            fault: lost,
+        },
     }
+}
+
+/// The slices of a GPU; nothing when the library fails to tell.
+fn slices(device: &Device<'_>) -> Option<Vec<Mig>> {
+    let cut = device.mig_mode().is_ok_and(|mode| mode.current == 1);
+    let count = if cut { device.mig_device_count().ok()?.min(SLICES) } else { 0 };
+    let mut slices = Vec::new();
+    for at in 0..count {
+        let slice = match device.mig_device_by_index(at) {
+            Ok(slice) => slice,
+            // A place without a slice.
+            Err(NvmlError::NotFound | NvmlError::InvalidArg) => continue,
+            Err(_) => return None,
+        };
+        let uuid = parse::uuid(&slice.uuid().ok()?, "MIG-")?;
+        slices.push(Mig { uuid, profile: profile(&slice.name().ok()?)? });
+    }
+    Some(slices)
 }
 
 /// Errors that are the GPU's and not the question's.
-fn fault(error: &NvmlError) -> Option<String> {
+fn fault(error: NvmlError) -> Option<String> {
     match error {
         NvmlError::GpuLost => Some("it has fallen off the bus".to_owned()),
         NvmlError::ResetRequired => Some("it must be reset".to_owned()),
@@ -185,7 +211,10 @@ fn address(
 }
 
 /// How many NVLinks join each pair: those from one to the other, or those of both to switches, which join all.
-fn joins(links: &BTreeMap<PciAddress, Vec<PciAddress>>) -> BTreeMap<(PciAddress, PciAddress), u8> {
+fn joins(
+    links: &BTreeMap<PciAddress, Vec<PciAddress>>,
+    gpus: &[PciAddress],
+) -> BTreeMap<(PciAddress, PciAddress), u8> {
     let count = |links: &Vec<PciAddress>, to: &dyn Fn(&PciAddress) -> bool| {
         u8::try_from(links.iter().filter(|far| to(far)).count()).unwrap_or(u8::MAX)
     };
@@ -193,7 +222,7 @@ fn joins(links: &BTreeMap<PciAddress, Vec<PciAddress>>) -> BTreeMap<(PciAddress,
     for (a, of_a) in links {
         for (b, of_b) in links.range(*a..).skip(1) {
             let direct = count(of_a, &|far| far == b);
-            let switch = |far: &PciAddress| !links.contains_key(far);
+            let switch = |far: &PciAddress| !links.contains_key(far) && !gpus.contains(far);
             let switched = count(of_a, &switch).min(count(of_b, &switch));
             let all = direct.max(switched);
             if all > 0 {

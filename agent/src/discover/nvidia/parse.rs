@@ -119,6 +119,21 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
+/// GPUs of which a line of a query says that they are gone: `[GPU is lost]` instead of a value. Values that
+/// are not there for other reasons (`[N/A]`, `[Unknown Error]`) are no faults.
+pub fn faults(text: &str) -> BTreeMap<PciAddress, String> {
+    let fault = |cell: &&str| {
+        let said = cell.strip_prefix('[')?.strip_suffix(']')?.to_ascii_lowercase();
+        let gone = said.contains("is lost") || said.contains("reset");
+        gone.then(|| plain(&said, 64))
+    };
+    let of = |line: &str| {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        Some((cells.get(2)?.parse().ok()?, cells.iter().find_map(fault)?))
+    };
+    text.lines().filter_map(of).take(MOST as usize).collect()
+}
+
 /// A domain across nodes. `N/A` and zeros are none.
 pub fn fabric(cluster: &str, clique: &str) -> Option<Fabric> {
     let hex = cluster.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
@@ -127,7 +142,7 @@ pub fn fabric(cluster: &str, clique: &str) -> Option<Fabric> {
     named.then(|| Fabric { cluster_uuid: cluster.to_ascii_lowercase(), clique_id })
 }
 
-/// The slices of each GPU, of `nvidia-smi -L`:
+/// The slices of each GPU that is listed, of `nvidia-smi -L`:
 ///
 /// ```text
 /// GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)
@@ -140,6 +155,7 @@ pub fn slices(text: &str) -> BTreeMap<u32, Vec<Mig>> {
         if let Some(rest) = line.strip_prefix("GPU ") {
             let number = rest.split(':').next().and_then(|number| number.parse().ok());
             gpu = number.filter(|number| *number < MOST);
+            found.extend(gpu.filter(|gpu| !found.contains_key(gpu)).map(|gpu| (gpu, Vec::new())));
         } else if let (Some(gpu), Some(slice)) = (gpu, slice(line)) {
             let slices = found.entry(gpu).or_default();
             if slices.len() < SLICES {

@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use muster_proto::device::{End, Fabric, Mig};
@@ -48,6 +48,22 @@ impl Node {
         nvidia.look(&self.host, &self.tools, Timestamp::from_second(second).unwrap()).await
     }
 
+    /// Gives a GPU to another driver.
+    fn bind(&self, gpu: usize, driver: &str) {
+        let driver = format!("/sys/bus/pci/drivers/{driver}");
+        fs::create_dir_all(self.folder.path().join(&driver[1..])).unwrap();
+        let link = self.path(&format!("sys/bus/pci/devices/0000:{}:00.0/driver", BUSES[gpu]));
+        symlink(driver, link).unwrap();
+    }
+
+    /// Puts a script before the tool, which runs as `real`.
+    fn before_tool(&self, script: &str) {
+        let real = self.path("usr/bin/real");
+        fs::rename(self.path("usr/bin/nvidia-smi"), &real).unwrap();
+        let top = format!("#!/bin/sh\nreal={}\ncd {}\n", real.display(), self.path("").display());
+        write_tool(&self.path("usr/bin/nvidia-smi"), &(top + script));
+    }
+
     fn calls(&self) -> usize {
         fs::read_to_string(self.path("calls")).map_or(0, |text| text.lines().count())
     }
@@ -76,6 +92,7 @@ fn complete() -> Part {
     let mut part = from_files();
     for device in &mut part.devices {
         device.island = Some(0);
+        device.driver_index = Some(device.id);
     }
     for a in 0..8 {
         for b in a + 1..8 {
@@ -164,25 +181,26 @@ async fn slices_belong_to_their_gpu() {
 }
 
 #[tokio::test]
-async fn the_tool_is_asked_again_only_when_something_changed_or_time_passed() {
+async fn slow_questions_are_asked_again_only_when_something_changed_or_time_passed() {
     let node = Node::new(Quirks::default());
     let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
     let first = node.look(&mut nvidia, 0).await;
-    let calls = node.calls();
-    assert_eq!(calls, 3);
-    assert_eq!(node.look(&mut nvidia, 59).await, first);
+    let calls = 4;
     assert_eq!(node.calls(), calls);
+    // Whether all GPUs answer is asked in every look.
+    assert_eq!(node.look(&mut nvidia, 59).await, first);
+    assert_eq!(node.calls(), calls + 1);
     node.look(&mut nvidia, 60).await;
-    assert_eq!(node.calls(), 2 * calls);
+    assert_eq!(node.calls(), 2 * calls + 1);
     // A new slice, then a new driver.
     fs::create_dir_all(node.path("proc/driver/nvidia/capabilities/gpu0/mig/gi1")).unwrap();
     node.look(&mut nvidia, 61).await;
-    assert_eq!(node.calls(), 3 * calls);
+    assert_eq!(node.calls(), 3 * calls + 1);
     let version = node.path("proc/driver/nvidia/version");
     let text = fs::read_to_string(&version).unwrap().replace("550.90.07", "570.1.2");
     fs::write(&version, text).unwrap();
     let part = node.look(&mut nvidia, 62).await;
-    assert_eq!((part.drivers[0].version.as_str(), node.calls()), ("570.1.2", 4 * calls));
+    assert_eq!((part.drivers[0].version.as_str(), node.calls()), ("570.1.2", 4 * calls + 1));
 }
 
 #[tokio::test]
@@ -230,8 +248,157 @@ async fn a_tool_that_breaks_later_does_not_unsay_what_it_said() {
 fn replace_tool(root: &Path, script: &str) {
     let path = root.join("usr/bin/nvidia-smi");
     fs::remove_file(&path).unwrap();
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_tool(&path, script);
+}
+
+fn write_tool(path: &Path, script: &str) {
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn a_gpu_that_falls_off_the_bus_is_seen_in_the_next_look_and_so_is_its_return() {
+    // Some drivers say it in the row, some fail the question, some do not list it any more.
+    for lost in [
+        r#""$real" "$@" | sed 's/^3, [^,]*, \(.*0\), .*/3, [GPU is lost], \1, [GPU is lost], [GPU is lost]/'"#,
+        r#"echo 'GPU is lost' >&2; exit 15"#,
+        r#""$real" "$@" | grep -v ^3"#,
+    ] {
+        let node = Node::new(Quirks::default());
+        // Every GPU but the lost one answers for itself.
+        let script = format!(
+            "[ -e lost ] || exec \"$real\" \"$@\"\ncase \"$*\" in\n\
+             *'-i 0000:5d'*) echo 'GPU is lost' >&2; exit 15;;\n\
+             *-i*) \"$real\" \"$1\" \"$2\" | grep -i \"${{4#0000:}}\";;\n\
+             *query*) {lost};;\n*) exec \"$real\" \"$@\";;\nesac\n"
+        );
+        node.before_tool(&script);
+        let mut nvidia = Nvidia::new();
+        assert_eq!(node.look(&mut nvidia, 0).await, complete(), "{lost}");
+        fs::write(node.path("lost"), "").unwrap();
+        let part = node.look(&mut nvidia, 1).await;
+        let mut expected = complete().devices;
+        let Health::Faulty(reason) = health(&part, 3) else { panic!("{lost}: {part:?}") };
+        assert!(reason.to_ascii_lowercase().contains("gpu is lost"), "{reason}");
+        expected[3].health = part.devices[3].health.clone();
+        assert_eq!(part.devices, expected, "{lost}");
+        assert_eq!(nvidia.files(&node.host).devices, expected, "{lost}");
+        // Reset.
+        fs::remove_file(node.path("lost")).unwrap();
+        assert_eq!(node.look(&mut nvidia, 2).await, complete(), "{lost}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_fails_leaves_what_its_answer_was() {
+    for (fails, subject) in
+        [("-L", "nvidia-smi"), ("topo -m", "nvidia-smi"), ("*fabric*", "nvidia-smi")]
+    {
+        let mut node = Node::new(Quirks::default());
+        node = node.env("FAKE_MIG", "1").env("FAKE_FABRIC", "gb200");
+        let fails = match fails {
+            "*fabric*" => fails.to_owned(),
+            _ => format!("'{fails}'"),
+        };
+        node.before_tool(&format!(
+            "case \"$*\" in {fails}) [ -e broken ] && exit 9;; esac\nexec \"$real\" \"$@\"\n"
+        ));
+        let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
+        let before = node.look(&mut nvidia, 0).await;
+        assert_eq!((before.findings.len(), before.devices[0].mig.len()), (0, 2));
+        assert!(before.devices[0].fabric.is_some() && before.links.len() == 28);
+        fs::write(node.path("broken"), "").unwrap();
+        // Time has passed, then the slices have changed.
+        let mut part = node.look(&mut nvidia, 60).await;
+        assert_eq!(kinds(&part), [("tool-failed", subject)], "{fails}");
+        part.findings.clear();
+        assert_eq!(part, before, "{fails}");
+        fs::create_dir_all(node.path("proc/driver/nvidia/capabilities/gpu0/mig/gi1")).unwrap();
+        let mut part = node.look(&mut nvidia, 61).await;
+        part.findings.clear();
+        assert_eq!(part, before, "{fails}");
+        fs::remove_file(node.path("broken")).unwrap();
+        assert_eq!(node.look(&mut nvidia, 62).await, before, "{fails}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_driver_does_not_count_is_not_numbered() {
+    let node = Node::new(Quirks::default());
+    // One for virtual machines, one of another driver, one that is a part of the first.
+    for (gpu, driver) in [(0, "vfio-pci"), (1, "nouveau")] {
+        fs::remove_dir_all(node.information(gpu).parent().unwrap()).unwrap();
+        node.bind(gpu, driver);
+    }
+    let part_of = node.path("sys/bus/pci/devices/0000:3a:00.0/physfn");
+    symlink("/sys/bus/pci/devices/0000:18:00.0", part_of).unwrap();
+    node.bind(3, "nvidia");
+    let rows: Vec<String> =
+        (3..8).map(|n| format!("echo '{}, GPU-{n}, {}:00.0, H'", n - 3, BUSES[n])).collect();
+    replace_tool(
+        node.folder.path(),
+        &format!("#!/bin/sh\ncase \"$*\" in *query*) {} ;; esac\n", rows.join(";")),
+    );
+    let mut nvidia = Nvidia::new();
+    for part in [nvidia.files(&node.host), node.look(&mut nvidia, 0).await] {
+        let ids: Vec<_> = part.devices.iter().map(|one| (one.id, one.minor)).collect();
+        let expected: Vec<_> = (0..5).map(|id| (id, Some(id + 3))).collect();
+        assert_eq!(ids, expected);
+        let findings: Vec<_> =
+            kinds(&part).into_iter().filter(|(_, subject)| subject.starts_with("gpu")).collect();
+        assert_eq!(findings, [("other-driver", "gpu 0000:2a:00.0")]);
+    }
+    let indexes = nvidia.files(&node.host).devices;
+    assert!(indexes.iter().all(|one| one.driver_index == Some(one.id)), "{indexes:?}");
+    // One that was ours stays listed.
+    fs::remove_dir_all(node.information(4).parent().unwrap()).unwrap();
+    node.bind(4, "vfio-pci");
+    let part = nvidia.files(&node.host);
+    assert_eq!(part.devices.len(), 5);
+    assert_eq!(health(&part, 1), &faulty("vfio-pci has it, not the NVIDIA driver"));
+}
+
+#[tokio::test]
+async fn the_tool_of_the_driver_container_is_the_last_that_is_tried() {
+    let node = Node::new(Quirks::default());
+    let own = node.path("usr/bin/nvidia-smi");
+    for place in ["usr/local/nvidia/bin", "run/nvidia/driver/usr/bin"] {
+        fs::create_dir_all(node.path(place)).unwrap();
+        fs::rename(&own, node.path(place).join("nvidia-smi")).unwrap();
+        assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete(), "{place}");
+        // One that comes first in the order is the one that is asked.
+        write_tool(&own, "#!/bin/sh\nexit 1\n");
+        assert_eq!(node.look(&mut Nvidia::new(), 0).await.links, [], "{place}");
+        fs::rename(node.path(place).join("nvidia-smi"), &own).unwrap();
+    }
+    // The container's tool gets the container's library.
+    let container = node.path("run/nvidia/driver/usr");
+    fs::remove_file(&own).unwrap();
+    fs::create_dir_all(container.join("lib64")).unwrap();
+    let library = container.join("lib64/libnvidia-ml.so.1");
+    write_tool(&library, "");
+    let script = "#!/bin/sh\ncase \"$LD_PRELOAD\" in *lib64/libnvidia-ml.so.1) ;; *) exit 1;; esac\n\
+        case \"$*\" in *query*) echo '0, GPU-y, 00000000:18:00.0, H100';; esac\n";
+    write_tool(&container.join("bin/nvidia-smi"), script);
+    let first = |part: Part| part.devices[0].driver_index;
+    assert_eq!(first(node.look(&mut Nvidia::new(), 0).await), Some(0));
+    // Not when others could have written it.
+    fs::set_permissions(&library, fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(first(node.look(&mut Nvidia::new(), 0).await), None);
+}
+
+#[tokio::test]
+async fn files_can_be_read_before_and_from_one_scan() {
+    let node = Node::new(Quirks::default());
+    let scan = pci::scan(&node.host, &[0x10de, 0x19e5]);
+    let files = Nvidia::read_with(&node.host, &scan);
+    assert_eq!(files, Nvidia::read(&node.host));
+    assert_eq!(Nvidia::new().files_with(files.clone()), from_files());
+    // Nothing is left to read.
+    fs::remove_dir_all(node.path("sys")).unwrap();
+    fs::remove_dir_all(node.path("proc")).unwrap();
+    let part = Nvidia::new().look_with(files, &node.host, &node.tools, Timestamp::UNIX_EPOCH).await;
+    assert_eq!(part, complete());
 }
 
 #[tokio::test]
@@ -252,16 +419,14 @@ async fn faults_that_files_show() {
     node.edit(1, "GPU Excluded:\t No", "GPU Excluded:\t Yes");
     fs::remove_dir_all(node.information(2).parent().unwrap()).unwrap();
     fs::remove_dir_all(node.information(4).parent().unwrap()).unwrap();
-    fs::create_dir_all(node.path("sys/bus/pci/drivers/vfio-pci")).unwrap();
-    let link = node.path("sys/bus/pci/devices/0000:9a:00.0/driver");
-    std::os::unix::fs::symlink("/sys/bus/pci/drivers/vfio-pci", link).unwrap();
+    node.bind(4, "nvidia");
     fs::remove_file(node.path("dev/nvidia5")).unwrap();
     let part = Nvidia::new().files(&node.host);
     assert_eq!(part.devices.len(), 8);
     for (id, reason) in [
         (1, "the driver excludes it"),
         (2, "the NVIDIA driver does not have it"),
-        (4, "vfio-pci has it, not the NVIDIA driver"),
+        (4, "the NVIDIA driver does not have it"),
         (5, "device file is gone"),
     ] {
         assert_eq!(health(&part, id), &Health::Faulty(reason.into()));

@@ -47,6 +47,15 @@ fn a_function_is_read_with_its_real_place() {
 }
 
 #[test]
+fn a_scan_has_the_functions_of_its_makers() {
+    let (_folder, host) = h100(Quirks::default());
+    let Scan { functions, findings } = scan(&host, &[0x15b3, 0x19e5]);
+    assert_eq!((functions.len(), findings.len()), (8, 0));
+    assert!(functions.iter().all(|function| function.vendor == 0x15b3));
+    assert_eq!(scan(&host, &[0x10de, 0x15b3]).functions, super::functions(&host).0);
+}
+
+#[test]
 fn on_a_real_board_a_gpu_is_next_to_its_own_nic() {
     let (_folder, host) = h100(Quirks::default());
     let of = |class| matching(&host, move |_, its| its == class).0;

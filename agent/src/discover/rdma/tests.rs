@@ -108,3 +108,108 @@ fn a_host_without_cards_has_none() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(nics(&Host::at(folder.path())), (vec![], vec![]));
 }
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+const FREE: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
+
+fn put(port: &Path, slot: usize, gid: &str) {
+    fs::write(port.join(format!("gids/{slot}")), format!("{gid}\n")).unwrap();
+    fs::write(port.join(format!("gid_attrs/types/{slot}")), "RoCE v2\n").unwrap();
+    fs::write(port.join(format!("gid_attrs/ndevs/{slot}")), "eth_rdma0\n").unwrap();
+}
+
+fn address(last: u8) -> String {
+    format!("0000:0000:0000:0000:0000:ffff:0a28:00{last:02x}")
+}
+
+#[test]
+fn a_table_is_read_again_when_the_state_changes_or_time_has_passed() {
+    let (folder, host) = h100(0);
+    let port = folder.path().join("sys/class/infiniband/mlx5_0/ports/1");
+    let mut rdma = Rdma::default();
+    let mut gid = |at| rdma.look(&host, second(at)).0[0].gid.clone().unwrap().1;
+    assert_eq!(gid(0), address(1));
+    put(&port, 3, &address(7));
+    assert_eq!(gid(59), address(1));
+    assert_eq!(nics(&host).0[0].gid, Some((3, address(7))));
+    assert_eq!(gid(60), address(7));
+    put(&port, 3, &address(8));
+    fs::write(port.join("state"), "1: DOWN\n").unwrap();
+    assert_eq!(gid(61), address(8));
+    // A clock that was set back makes nothing new for ever.
+    put(&port, 3, &address(9));
+    assert_eq!(gid(-1000), address(9));
+}
+
+#[test]
+fn a_port_without_an_address_is_read_until_it_has_one() {
+    let (folder, host) = h100(0);
+    let port = folder.path().join("sys/class/infiniband/mlx5_0/ports/1");
+    for slot in 0..4 {
+        put(&port, slot, FREE);
+    }
+    let mut rdma = Rdma::default();
+    assert_eq!(rdma.look(&host, second(0)).0[0].gid, None);
+    put(&port, 2, &address(1));
+    assert_eq!(rdma.look(&host, second(1)).0[0].gid, Some((2, address(1))));
+}
+
+#[test]
+fn cards_that_are_gone_are_forgotten() {
+    let (folder, host) = h100(0);
+    let mut rdma = Rdma::default();
+    rdma.look(&host, second(0));
+    assert_eq!(rdma.tables.len(), 8);
+    fs::remove_file(folder.path().join("sys/class/infiniband/mlx5_0")).unwrap();
+    assert_eq!((rdma.look(&host, second(1)).0.len(), rdma.tables.len()), (7, 7));
+}
+
+#[test]
+fn a_gap_in_the_table_is_no_end_and_a_long_one_is() {
+    let (folder, host) = h100(0);
+    let port = folder.path().join("sys/class/infiniband/mlx5_0/ports/1");
+    for slot in 4..256 {
+        put(&port, slot, FREE);
+    }
+    put(&port, 4 + EMPTY, &address(1));
+    assert_eq!(nics(&host).0[0].gid.as_ref().unwrap().0, 3);
+    put(&port, 4 + EMPTY - 1, &address(2));
+    assert_eq!(nics(&host).0[0].gid.as_ref().unwrap().0, 4 + EMPTY as u32);
+}
+
+#[test]
+fn full_tables_of_eight_cards_are_read_once() {
+    let (folder, host) = h100(0);
+    for card in 0..8 {
+        let port = folder.path().join(format!("sys/class/infiniband/mlx5_{card}/ports/1"));
+        for slot in 0..256 {
+            put(&port, slot, &address(slot as u8));
+        }
+    }
+    let timed = |what: &mut dyn FnMut()| {
+        let began = std::time::Instant::now();
+        what();
+        began.elapsed()
+    };
+    let mut rdma = Rdma::default();
+    let mut seen = Vec::new();
+    let first = timed(&mut || seen.push(rdma.look(&host, second(0))));
+    // A later look finds the same though nothing but the port's own files is there to be read.
+    for card in 0..8 {
+        let port = folder.path().join(format!("sys/class/infiniband/mlx5_{card}/ports/1"));
+        fs::remove_dir_all(port.join("gids")).unwrap();
+        fs::remove_dir_all(port.join("gid_attrs/types")).unwrap();
+    }
+    let later = timed(&mut || seen.push(rdma.look(&host, second(5))));
+    assert_eq!(seen[0], seen[1]);
+    assert!(seen[0].0.iter().all(|nic| nic.gid == Some((255, address(255)))));
+    let files = timed(&mut || {
+        for card in 0..8 {
+            let _state = host.read(&format!("/sys/class/infiniband/mlx5_{card}/ports/1/state"));
+        }
+    });
+    eprintln!("8 cards with 256 GIDs: first {first:?}, later {later:?}, 8 files {files:?}");
+}

@@ -21,6 +21,19 @@ fn gpu(id: u32) -> End {
 }
 
 #[test]
+fn functions_that_have_been_read_are_not_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    Profile::NvidiaH1008.lay_out_with(folder.path(), 0, Quirks::default()).unwrap();
+    let host = Host::at(folder.path());
+    let scan = pci::scan(&host, &[0x10de, 0x15b3]);
+    let devices = Nvidia::new().files(&host).devices;
+    let mut inventory = Inventory { devices, nics: rdma::nics(&host).0, ..Inventory::default() };
+    std::fs::remove_dir_all(folder.path().join("sys")).unwrap();
+    fill_with(&host, &mut inventory, &scan.functions);
+    assert_eq!(inventory, h100(Quirks::default()));
+}
+
+#[test]
 fn every_pair_has_a_join_and_every_gpu_its_own_nic() {
     let inventory = h100(Quirks::default());
     assert_eq!(inventory.links.len(), 16 * 15 / 2);

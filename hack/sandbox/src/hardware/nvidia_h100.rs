@@ -205,6 +205,7 @@ value() {{
     driver_version) echo {DRIVER} ;;
     memory.total) echo '81559 MiB' ;;
     memory.used) echo '4 MiB' ;;
+    temperature.gpu) echo 34 ;;
     fabric.clusterUuid|fabric.cluster_uuid)
       if [ "${{FAKE_FABRIC:-}}" = gb200 ]; then echo a1b2c3d4-0000-1111-2222-333344445555; else echo N/A; fi ;;
     fabric.cliqueId|fabric.clique_id)

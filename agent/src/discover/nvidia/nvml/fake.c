@@ -1,6 +1,6 @@
 /* Stands for libnvidia-ml.so.1 in tests: two GPUs joined by two links, the first cut into one slice.
-   DIR is a directory; the file "hang" in it makes calls wait, "lost" and "unheld" lose the second GPU, "fail"
-   fails them all. */
+   DIR is a directory; the file "hang" in it makes calls wait, "cold", "lost" and "unheld" lose the second GPU,
+   "fail" fails them all. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,6 +54,12 @@ int nvmlDeviceGetUUID(void *gpu, char *text, unsigned size) {
   if (number(gpu) && there("lost")) return LOST;
   snprintf(text, size, "GPU-%d", number(gpu));
   return OK;
+}
+
+int nvmlDeviceGetTemperature(void *gpu, unsigned sensor, unsigned *degrees) {
+  (void)sensor;
+  *degrees = 34;
+  return number(gpu) && there("cold") ? LOST : OK;
 }
 
 int nvmlDeviceGetName(void *gpu, char *text, unsigned size) {

@@ -76,9 +76,19 @@ fn fabric_of(cluster: &str, clique: &str) -> Option<Fabric> {
 #[test]
 fn slices_of_their_gpus() {
     let mig = |uuid: &str, profile: &str| Mig { uuid: uuid.into(), profile: profile.into() };
-    let expected =
-        BTreeMap::from([(0, vec![mig("MIG-aa", "1g.10gb"), mig("MIG-bb", "1g.10gb+me")])]);
-    assert_eq!(slices(LISTING), expected);
+    let cut = vec![mig("MIG-aa", "1g.10gb"), mig("MIG-bb", "1g.10gb+me")];
+    assert_eq!(slices(LISTING), BTreeMap::from([(0, cut), (1, vec![])]));
+}
+
+#[test]
+fn what_stands_for_a_value_tells_a_lost_gpu() {
+    let text = "0, GPU-1, 00000000:18:00.0, NVIDIA H100, 34\n\
+        1, [GPU is lost], 00000000:2A:00.0, [GPU is lost], [GPU is lost]\n\
+        2, GPU-3, 00000000:3A:00.0, NVIDIA H100, [GPU requires reset]\n\
+        3, GPU-4, 00000000:5D:00.0, NVIDIA H100, [N/A]\n4, [GPU is lost], [GPU is lost]\n";
+    let expected = [("2a:00.0", "gpu is lost"), ("3a:00.0", "gpu requires reset")];
+    let expected = expected.map(|(pci, said)| (pci.parse().unwrap(), said.to_owned()));
+    assert_eq!(faults(text), BTreeMap::from(expected));
 }
 
 #[test]
@@ -89,6 +99,7 @@ fn only_nvlink_is_taken_from_the_matrix() {
 
 fn all(text: &str) {
     let _ = (version(text), information(text));
+    assert!(faults(text).values().all(|fault| fault.chars().count() <= 64));
     let (rows, _) = rows(text);
     assert!(rows.iter().all(|row| row.model.chars().count() <= MODEL && row.index < MOST));
     assert!(slices(text).values().all(|slices| slices.len() <= SLICES));
