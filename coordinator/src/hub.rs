@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_proto::device::Inventory;
+use muster_proto::link::LARGEST_MESSAGE;
 use muster_proto::pod::PodDevices;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
@@ -23,8 +24,11 @@ use tonic::Status;
 
 pub mod authenticate;
 pub mod blob;
+mod connection;
 pub mod dispatch;
 pub mod metrics;
+pub mod pace;
+mod peer;
 pub mod queue;
 pub mod registry;
 pub mod server;
@@ -43,17 +47,21 @@ const FEED: usize = 4096;
 pub struct Settings {
     /// Streams at once.
     pub most_peers: usize,
+    /// Connections at once, also of those who have shown no token yet.
+    pub most_connections: usize,
     /// Orders that wait for one peer.
     pub most_orders: usize,
     /// How often agents ping; three times this without a word ends a stream.
     pub ping_every: Duration,
-    /// How long an agent may take to say Hello.
+    /// How long an agent may take to say Hello. A connection without a stream ends after twice this.
     pub hello_within: Duration,
     /// How long a peer may let a message wait before it is cut off.
     pub stalled_after: Duration,
     /// Messages per second that are read from one peer.
     pub most_messages: u32,
-    /// How old a stream may get; then its agent must show its token again.
+    /// Bytes per second that are read from one peer.
+    pub most_bytes: usize,
+    /// How old a stream may get, give or take a fifth; then its agent must show its token again.
     pub stream_age: Duration,
     /// The version to tell agents.
     pub version: String,
@@ -110,6 +118,8 @@ struct Inner {
     metrics: Metrics,
     authenticate: Arc<dyn Authenticate>,
     peers: Arc<Semaphore>,
+    /// Streams of each node, also those that have not said Hello.
+    streams: Mutex<HashMap<String, usize>>,
 }
 
 struct State {
@@ -124,11 +134,13 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             most_peers: 20_000,
+            most_connections: 20_000 + 1024,
             most_orders: 1024,
             ping_every: Duration::from_secs(10),
             hello_within: Duration::from_secs(10),
             stalled_after: Duration::from_secs(30),
             most_messages: 200,
+            most_bytes: LARGEST_MESSAGE,
             stream_age: Duration::from_secs(3600),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -150,17 +162,20 @@ impl Hub {
             metrics: Metrics::default(),
             authenticate,
             peers,
+            streams: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Takes another role. Every stream ends, and agents come back to whoever leads.
+    /// Takes another role. Every stream ends, and agents come back to whoever leads. What was wanted is forgotten:
+    /// another may have led since, and wanted something else.
     pub fn set_role(&self, role: Role) {
         let mut state = self.inner.state.lock();
         if state.role == role {
             return;
         }
         state.role = role;
+        state.registry.forget_orders();
         for (_, queue) in state.queues.values() {
             queue.cut(ended(Status::unavailable("the hub's role has changed"), "role"));
         }

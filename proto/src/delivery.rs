@@ -14,6 +14,41 @@ pub const LARGEST_TABLE: u64 = 64 * 1024 * 1024;
 /// No table is larger on the wire.
 pub const LARGEST_PACKED: u64 = 16 * 1024 * 1024;
 
+/// Why an agent may refuse an order: every word that it says, sorted. Others are from newer agents, or from none.
+pub const REASONS: &[&str] = &[
+    "bad-blob",
+    "bad-file",
+    "bad-mode",
+    "bad-uid",
+    "bad-volume",
+    "blob-missing",
+    "busy",
+    "denied",
+    "digest-mismatch",
+    "directory-swapped",
+    "disk-full",
+    "file-swapped",
+    "generation-reused",
+    "internal",
+    "io",
+    "kubelet-directory",
+    "not-a-directory",
+    "not-a-file",
+    "not-a-member",
+    "older-epoch",
+    "older-generation",
+    "pod-deleting",
+    "quota",
+    "read-only",
+    "superseded",
+    "symlink-in-path",
+    "too-large",
+    "unknown-pod",
+    "volume-missing",
+    "volume-not-mounted",
+    "window-too-large",
+];
+
 /// The SHA-256 of a table's bytes, unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
@@ -139,6 +174,11 @@ impl fmt::Display for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_reason_is_listed_once_and_in_order() {
+        assert!(REASONS.is_sorted_by(|one, next| one < next));
+    }
 
     #[test]
     fn a_digest_survives_text_and_wire() {

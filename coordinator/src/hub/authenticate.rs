@@ -25,13 +25,15 @@ const LONGEST_TOKEN: usize = 16 * 1024;
 const GOOD_FOR: Duration = Duration::from_secs(60);
 const BAD_FOR: Duration = Duration::from_secs(10);
 
-/// Answers that are remembered.
-const MOST_REMEMBERED: usize = 16_384;
+/// Answers of each kind that are remembered: more good ones than there are agents, whose tokens change rarely.
+const MOST_GOOD: usize = 32_768;
+const MOST_BAD: usize = 4096;
 
-/// Reviews at once.
+/// Reviews at once, and those that wait for one.
 const MOST_REVIEWS: usize = 32;
+const MOST_WAITING: usize = 2048;
 
-/// How long a review may take.
+/// How long a review may take, and the wait for it.
 const REVIEW: Duration = Duration::from_secs(10);
 
 /// A token that opens no stream.
@@ -61,13 +63,17 @@ pub trait Authenticate: Send + Sync + 'static {
 pub struct Reviewer {
     client: Client,
     accounts: Vec<String>,
-    /// By the digest of the token: until when, and what.
-    remembered: Mutex<HashMap<Digest, Remembered>>,
+    answers: Mutex<Answers>,
     reviews: Semaphore,
+    waiting: Semaphore,
 }
 
-/// An answer and until when it holds.
-type Remembered = (Instant, Result<String, Denied>);
+/// Answers by the digest of the token, and until when they hold. Whoever invents tokens fills the bad ones only.
+#[derive(Debug, Default)]
+struct Answers {
+    good: HashMap<Digest, (Instant, String)>,
+    bad: HashMap<Digest, (Instant, Denied)>,
+}
 
 // === impl Denied ===
 
@@ -83,16 +89,60 @@ impl Denied {
     }
 }
 
+// === impl Answers ===
+
+impl Answers {
+    fn recall(&self, token: &Digest, now: Instant) -> Option<Result<String, Denied>> {
+        match (self.good.get(token), self.bad.get(token)) {
+            (Some((until, node)), _) if now < *until => Some(Ok(node.clone())),
+            (_, Some((until, denied))) if now < *until => Some(Err(denied.clone())),
+            _ => None,
+        }
+    }
+
+    fn remember(&mut self, token: Digest, now: Instant, answer: &Result<String, Denied>) {
+        match answer {
+            Ok(node) => {
+                self.bad.remove(&token);
+                if self.good.len() >= MOST_GOOD {
+                    self.good.retain(|_, (until, _)| now < *until);
+                }
+                if self.good.len() < MOST_GOOD {
+                    self.good.insert(token, (now + GOOD_FOR, node.clone()));
+                }
+            }
+            // Nobody could say; another may.
+            Err(Denied::Unknown(_)) => {}
+            Err(denied) => {
+                self.good.remove(&token);
+                // They hold for seconds, and who has 4096 bad ones has no trouble making more.
+                if self.bad.len() >= MOST_BAD {
+                    self.bad.clear();
+                }
+                self.bad.insert(token, (now + BAD_FOR, denied.clone()));
+            }
+        }
+    }
+}
+
 // === impl Reviewer ===
 
 impl Reviewer {
     /// Believes these accounts, `system:serviceaccount:<namespace>:<name>`.
     pub fn new(client: Client, accounts: Vec<String>) -> Self {
-        let reviews = Semaphore::new(MOST_REVIEWS);
-        Self { client, accounts, remembered: Mutex::default(), reviews }
+        let (reviews, waiting) = (Semaphore::new(MOST_REVIEWS), Semaphore::new(MOST_WAITING));
+        Self { client, accounts, answers: Mutex::default(), reviews, waiting }
     }
 
+    /// Asks, unless too many wait to ask. The wait is a part of the time that a review may take.
     async fn review(&self, token: &str) -> Result<String, Denied> {
+        let busy = |_| Denied::Unknown("too many tokens wait to be reviewed".to_owned());
+        let _waits = self.waiting.try_acquire().map_err(busy)?;
+        let late = |_| Denied::Unknown(format!("no answer for {REVIEW:?}"));
+        tokio::time::timeout(REVIEW, self.ask(token)).await.map_err(late)?
+    }
+
+    async fn ask(&self, token: &str) -> Result<String, Denied> {
         let unknown = |error: String| Denied::Unknown(error);
         let _permit = self.reviews.acquire().await.map_err(|error| unknown(error.to_string()))?;
         let spec = TokenReviewSpec {
@@ -102,10 +152,8 @@ impl Reviewer {
         let review = TokenReview { spec, ..TokenReview::default() };
         let api: Api<TokenReview> = Api::all(self.client.clone());
         let params = PostParams::default();
-        let answer = tokio::time::timeout(REVIEW, api.create(&params, &review))
-            .await
-            .map_err(|_| unknown(format!("no answer for {REVIEW:?}")))?
-            .map_err(|error| unknown(error.to_string()))?;
+        let answer = api.create(&params, &review).await;
+        let answer = answer.map_err(|error| unknown(error.to_string()))?;
         decide(answer.status.unwrap_or_default(), &self.accounts)
     }
 }
@@ -139,25 +187,11 @@ impl Authenticate for Reviewer {
                 return Err(Denied::Token(format!("it has {} bytes", token.len())));
             }
             let digest = Digest::of(token.as_bytes());
-            let now = Instant::now();
-            if let Some((until, answer)) = self.remembered.lock().get(&digest)
-                && now < *until
-            {
-                return answer.clone();
+            if let Some(answer) = self.answers.lock().recall(&digest, Instant::now()) {
+                return answer;
             }
             let answer = self.review(token).await;
-            let good_for = match &answer {
-                Ok(_) => GOOD_FOR,
-                Err(Denied::Unknown(_)) => return answer,
-                Err(_) => BAD_FOR,
-            };
-            let mut remembered = self.remembered.lock();
-            if remembered.len() >= MOST_REMEMBERED {
-                remembered.retain(|_, (until, _)| now < *until);
-            }
-            if remembered.len() < MOST_REMEMBERED {
-                remembered.insert(digest, (now + good_for, answer.clone()));
-            }
+            self.answers.lock().remember(digest, Instant::now(), &answer);
             answer
         })
     }
@@ -201,5 +235,53 @@ mod tests {
         assert_eq!(reason(status(AUDIENCE, agent, &[])), Err("token-without-node"));
         assert_eq!(reason(status(AUDIENCE, agent, &["n1", "n2"])), Err("token-without-node"));
         assert_eq!(reason(TokenReviewStatus::default()), Err("token-refused"));
+    }
+
+    #[test]
+    fn invented_tokens_do_not_push_out_good_ones() {
+        let (mut answers, now) = (Answers::default(), Instant::now());
+        let good = Digest::of(b"good");
+        answers.remember(good, now, &Ok("n1".to_owned()));
+        let denied = Err(Denied::Token("invented".to_owned()));
+        let digest = |number: usize| Digest::of(&number.to_le_bytes());
+        for number in 0..3 * MOST_BAD {
+            answers.remember(digest(number), now, &denied);
+            assert!(answers.bad.len() <= MOST_BAD);
+        }
+        assert_eq!(answers.recall(&good, now), Some(Ok("n1".to_owned())));
+        assert_eq!(answers.recall(&digest(3 * MOST_BAD - 1), now), Some(denied));
+        assert_eq!(answers.recall(&good, now + GOOD_FOR), None, "an answer grows old");
+        let late = now + GOOD_FOR;
+        for number in 0..MOST_GOOD + 10 {
+            answers.remember(digest(number), late, &Ok("n".to_owned()));
+        }
+        assert_eq!(answers.good.len(), MOST_GOOD);
+        assert_eq!(answers.recall(&digest(MOST_GOOD), late), None, "those that hold stay");
+        answers.remember(digest(0), late, &Err(Denied::NoNode));
+        assert_eq!(answers.recall(&digest(0), late), Some(Err(Denied::NoNode)));
+    }
+
+    /// An API that accepts connections and never answers.
+    async fn mute() -> (Client, tokio::net::TcpListener) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let config = kube::Config::new(url.parse().unwrap());
+        (Client::try_from(config).unwrap(), listener)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_waits_no_longer_than_a_review_may_take_and_not_all_may_wait() {
+        let (client, _listener) = mute().await;
+        let reviewer = Reviewer::new(client, Vec::new());
+        let began = Instant::now();
+        let tokens: Vec<String> = (0..MOST_WAITING + 7).map(|token| token.to_string()).collect();
+        let asked = tokens.iter().map(|token| reviewer.authenticate(token));
+        let answers = futures::future::join_all(asked).await;
+        let took = began.elapsed();
+        assert!(took < REVIEW * 2, "{took:?}");
+        let message = |answer: Result<String, Denied>| answer.unwrap_err().to_string();
+        let turned_away =
+            answers.into_iter().map(message).filter(|text| text.contains("too many tokens"));
+        assert_eq!(turned_away.count(), 7);
     }
 }

@@ -8,7 +8,7 @@ use tonic::Status;
 use super::blob::Blob;
 use super::queue::Order;
 use super::registry::Undeliverable;
-use super::{Hub, State, ended};
+use super::{Hub, Role, State, ended};
 
 impl Hub {
     /// Wants a table in a volume of a pod that is on this node. The agent is told now, or when it comes back.
@@ -19,6 +19,7 @@ impl Hub {
         blob: Arc<Blob>,
     ) -> Result<(), Undeliverable> {
         let mut state = self.inner.state.lock();
+        state.leads()?;
         if let Some((session, order)) = state.registry.want(node, delivery, blob)? {
             self.tell(&state, node, session, order);
         }
@@ -26,11 +27,13 @@ impl Hub {
     }
 
     /// Wants a table of this generation or an older one gone.
-    pub fn retire(&self, node: &str, place: &Place, generation: u64) {
+    pub fn retire(&self, node: &str, place: &Place, generation: u64) -> Result<(), Undeliverable> {
         let mut state = self.inner.state.lock();
+        state.leads()?;
         if let Some((session, order)) = state.registry.unwant(node, place, generation) {
             self.tell(&state, node, session, order);
         }
+        Ok(())
     }
 
     /// Puts an order into a peer's queue. One that does not keep up is cut off, and gets what it lacks when it
@@ -43,6 +46,16 @@ impl Hub {
             self.inner.metrics.refuse_stream("slow");
             tracing::warn!(node, reason = "slow", "{full}; it is cut off");
             queue.cut(ended(Status::resource_exhausted(full.to_string()), "slow"));
+        }
+    }
+}
+
+impl State {
+    /// An order has the epoch of who leads; others have none to give.
+    fn leads(&self) -> Result<(), Undeliverable> {
+        match self.role {
+            Role::Leader { .. } => Ok(()),
+            Role::Standby { .. } => Err(Undeliverable::NotLeading),
         }
     }
 }

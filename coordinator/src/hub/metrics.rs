@@ -1,5 +1,6 @@
 //! What the hub counts.
 
+use muster_proto::delivery::REASONS;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,6 +17,10 @@ pub struct Reason {
 /// What the hub counts.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
+    /// Connections, with and without streams.
+    pub connections: Gauge,
+    /// Connections that were closed because no agent spoke.
+    pub idle_connections: Counter,
     /// Streams that are welcomed.
     pub peers: Gauge,
     /// Messages that came.
@@ -34,28 +39,18 @@ pub struct Metrics {
     pub refused_orders: Family<Reason, Counter>,
 }
 
-/// Reasons that agents give and that are counted by name; others are counted as `other`.
-const KNOWN: [&str; 12] = [
-    "blob-missing",
-    "busy",
-    "digest-mismatch",
-    "disk-full",
-    "not-regular",
-    "older-epoch",
-    "older-generation",
-    "pod-missing",
-    "read-only",
-    "superseded",
-    "unsafe-path",
-    "volume-missing",
-];
-
 // === impl Metrics ===
 
 impl Metrics {
     /// Shows them.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("muster_hub");
+        registry.register("connections", "Connections", self.connections.clone());
+        registry.register(
+            "idle_connections",
+            "Connections closed because no agent spoke",
+            self.idle_connections.clone(),
+        );
         registry.register("peers", "Agents with a stream", self.peers.clone());
         registry.register("received_messages", "Messages from agents", self.received.clone());
         registry.register("sent_messages", "Messages to agents", self.sent.clone());
@@ -81,7 +76,7 @@ impl Metrics {
 
     /// An agent refused an order. What an agent says is not a label until it is known.
     pub fn refuse_order(&self, reason: &str) {
-        let reason = if KNOWN.contains(&reason) { reason } else { "other" };
+        let reason = if REASONS.contains(&reason) { reason } else { "other" };
         self.refused_orders.get_or_create(&Reason { reason: reason.to_owned() }).inc();
     }
 }

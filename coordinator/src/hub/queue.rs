@@ -147,6 +147,11 @@ impl Outbox {
             && self.orders.is_empty()
     }
 
+    /// Whether orders wait.
+    pub fn has_orders(&self) -> bool {
+        self.sending.is_some() || !self.orders.is_empty()
+    }
+
     /// What to say next.
     pub fn take(&mut self) -> Option<FromHub> {
         if let Some(message) = self.first.pop_front() {
@@ -243,6 +248,11 @@ impl Queue {
     /// How long something has waited without anything being taken.
     pub fn stalled(&self) -> Duration {
         self.inner.lock().waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether orders wait.
+    pub fn has_orders(&self) -> bool {
+        self.inner.lock().outbox.has_orders()
     }
 
     /// The next word; waits for it. None when the stream has ended.

@@ -7,13 +7,9 @@ use muster_agent::link::LinkState;
 use muster_coordinator::hub::blob::Blob;
 use muster_coordinator::hub::{Role, Settings as HubSettings, What};
 use muster_proto::delivery::Digest;
-use muster_proto::link::v1::link_client::LinkClient;
-use muster_proto::link::{FromAgent, FromHub, Hello, PROTOCOL, PodsChanged, v1};
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Endpoint;
-use tonic::{Request, Streaming};
+use muster_proto::link::{FromAgent, v1};
 
+use crate::hand::Hand;
 use crate::world::{Agent, Served, World, delivery, inventory, place, pods, quick, until};
 
 #[tokio::test]
@@ -40,7 +36,7 @@ async fn reports_reach_the_hub_and_a_table_reaches_the_pod() {
     let delivered = || served.hub.tables("n1").is_some_and(|tables| tables.delivered.len() == 1);
     until("the ack", delivered).await;
     assert_eq!(agent.shelf.has("a"), Some((1, Digest::of(b"table"), 5)));
-    served.hub.retire("n1", &place("a"), 1);
+    served.hub.retire("n1", &place("a"), 1).unwrap();
     until("retired", || !delivered()).await;
     assert_eq!(agent.shelf.has("a"), None);
 
@@ -194,47 +190,6 @@ async fn a_table_of_a_hundred_thousand_ranks_is_sent_once_for_eight_pods() {
     assert_eq!(served.hub.metrics().table_bytes.get(), blob.packed_size() as u64);
     agent.stop().await;
     served.stop().await;
-}
-
-/// A peer that speaks by hand.
-struct Hand {
-    say: mpsc::Sender<v1::FromAgent>,
-    incoming: Streaming<v1::FromHub>,
-}
-
-impl Hand {
-    async fn open(served: &Served) -> Self {
-        let endpoint = Endpoint::from_shared(format!("http://{}", served.address)).unwrap();
-        let mut client = LinkClient::new(endpoint.connect().await.unwrap());
-        let (say, messages) = mpsc::channel(8);
-        let mut request = Request::new(ReceiverStream::new(messages));
-        request.metadata_mut().insert("authorization", "Bearer token-n1".parse().unwrap());
-        let incoming = client.open(request).await.unwrap().into_inner();
-        Self { say, incoming }
-    }
-
-    async fn say(&self, message: FromAgent) {
-        self.say.send((&message).into()).await.unwrap();
-    }
-
-    /// Says Hello and which pods there are, and hears Welcome.
-    async fn greet(&mut self, uids: &[&str]) {
-        self.say(FromAgent::Hello(Hello {
-            protocol: PROTOCOL,
-            node: "n1".into(),
-            boot_id: String::new(),
-            version: String::new(),
-            instance: String::new(),
-            inventory: None,
-            pods: None,
-            delivered: Vec::new(),
-        }))
-        .await;
-        let first = self.incoming.message().await.unwrap().unwrap();
-        assert!(matches!(FromHub::try_from(first), Ok(FromHub::Welcome(_))));
-        let (upserts, gone) = (pods(uids).to_vec(), Vec::new());
-        self.say(FromAgent::Pods(PodsChanged { full: true, upserts, gone })).await;
-    }
 }
 
 /// More than any window on the way holds, so that what is behind it waits. It cannot be packed smaller.

@@ -4,6 +4,9 @@
 
 mod certificate;
 mod crowd;
+mod hand;
+mod lead;
+mod limits;
 mod link;
 mod model;
 mod review;

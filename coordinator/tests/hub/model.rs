@@ -1,5 +1,6 @@
 //! Both state machines against each other, without sockets: reconnects, hubs that come and go, orders that get lost.
 //!
+//! The agent keeps the epoch of every hub that it has obeyed, from Welcome on, as its disk does.
 //! There are two hubs. The older one does not know yet that it has been replaced. Whatever happens, an agent that has
 //! heard the newer one never obeys the older one, no place goes back in generation, and in the end the agent has
 //! what the newer hub wants.
@@ -8,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_agent::link::{Link, Me, Output};
+use muster_agent::link::{Link, Me, Output, Refused};
 use muster_coordinator::hub::blob::Blob;
 use muster_coordinator::hub::queue::{Order, Outbox};
-use muster_coordinator::hub::registry::Registry;
+use muster_coordinator::hub::registry::{Pods, Registry};
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
-use muster_proto::link::{FromAgent, Welcome};
+use muster_proto::link::{FromAgent, FromHub, Welcome};
 use proptest::prelude::*;
 
 use crate::world::{delivery, place, pods};
@@ -32,10 +33,14 @@ enum Step {
     Down(u8),
     /// A controller at the older or newer hub wants the next generation.
     Want(bool, u8),
-    /// Or no table at all.
-    Retire(u8),
+    /// Or no table at all. The older one does not know that its generation is wanted by the newer one.
+    Retire(bool, u8),
     /// A write ends.
     Write,
+    /// A write fails for a reason that does not last.
+    Fail,
+    /// The agent pings.
+    Ping,
     /// The agent process restarts.
     Restart,
     /// A pod goes or comes back.
@@ -57,9 +62,15 @@ struct Model {
     /// The hub that the agent is connected to.
     at: Option<usize>,
     to_hub: VecDeque<FromAgent>,
-    running: VecDeque<Output>,
+    /// What is being done, and the epoch of who ordered it.
+    running: VecDeque<(u64, Output)>,
     disk: BTreeMap<Place, (u64, Digest)>,
+    /// What the agent keeps beyond its process.
     disk_epoch: u64,
+    /// The highest epoch that was ever welcomed.
+    highest: u64,
+    /// Whether a retire that was overtaken by a newer hub is refused; it must be well either way.
+    refuses_late_retires: bool,
     alive: Vec<&'static str>,
     generation: u64,
     now: Duration,
@@ -95,7 +106,7 @@ impl Hub {
 }
 
 impl Model {
-    fn new() -> Self {
+    fn new(refuses_late_retires: bool) -> Self {
         let mut model = Self {
             link: Link::new(me(), 0, Vec::new()),
             hubs: [Hub::new(1), Hub::new(2)],
@@ -104,6 +115,8 @@ impl Model {
             running: VecDeque::new(),
             disk: BTreeMap::new(),
             disk_epoch: 0,
+            highest: 0,
+            refuses_late_retires,
             alive: UIDS.to_vec(),
             generation: 0,
             now: Duration::ZERO,
@@ -121,7 +134,12 @@ impl Model {
         for output in outputs {
             match output {
                 Output::Send(message) => self.to_hub.push_back(message),
-                Output::Deliver { .. } | Output::Retire { .. } => self.running.push_back(output),
+                Output::Deliver { .. } | Output::Retire { .. } => {
+                    let at = self.at.expect("an order comes from a hub");
+                    let epoch = self.hubs[at].epoch;
+                    assert!(epoch >= self.highest, "an older epoch was obeyed: {output:?}");
+                    self.running.push_back((epoch, output));
+                }
                 Output::Disconnect(_) | Output::Redirect(_) => self.leave(),
             }
         }
@@ -163,7 +181,9 @@ impl Model {
         let hub = &mut self.hubs[at];
         let again = match message {
             FromAgent::Pods(change) => {
-                hub.registry.change_pods("n1", hub.session, change).unwrap();
+                let before = hub.registry.pods_before("n1", hub.session);
+                let pods = Pods::after(before.as_ref(), change).unwrap();
+                hub.registry.set_pods("n1", hub.session, pods);
                 hub.reconcile(true);
                 None
             }
@@ -181,17 +201,52 @@ impl Model {
     fn down(&mut self) -> bool {
         let Some(at) = self.at else { return false };
         let Some(message) = self.hubs[at].outbox.take() else { return false };
+        let welcomed = matches!(message, FromHub::Welcome(_));
         let outputs = self.link.received(self.now, message);
+        // What the link's client does at Welcome, before any order.
+        if welcomed && self.link.is_up() {
+            let epoch = self.hubs[at].epoch;
+            (self.highest, self.disk_epoch) = (self.highest.max(epoch), self.disk_epoch.max(epoch));
+        }
         self.perform(outputs);
         true
     }
 
+    /// Whether something was said again.
+    fn ping(&mut self) -> bool {
+        let (Some(at), true) = (self.at, self.link.is_up()) else { return false };
+        let hub = &mut self.hubs[at];
+        let orders = hub.registry.retry("n1", hub.session, 8);
+        let some = !orders.is_empty();
+        for order in orders {
+            hub.outbox.push(order).unwrap();
+        }
+        some
+    }
+
+    fn fail(&mut self, reason: &'static str) {
+        let Some((_, output)) = self.running.pop_front() else { return };
+        let (Output::Deliver { delivery: Delivery { place, .. }, .. }
+        | Output::Retire { place, .. }) = output
+        else {
+            return;
+        };
+        let outputs = self.link.done(&place, Err(Refused { reason, message: String::new() }));
+        self.perform(outputs);
+    }
+
     fn write(&mut self) {
-        let Some(output) = self.running.pop_front() else { return };
+        let late = |(epoch, output): &(u64, Output)| {
+            let checked = self.refuses_late_retires || matches!(output, Output::Deliver { .. });
+            checked && *epoch < self.disk_epoch
+        };
+        if self.running.front().is_some_and(late) {
+            return self.fail("older-epoch");
+        }
+        let Some((by, output)) = self.running.pop_front() else { return };
         let outputs = match output {
             Output::Deliver { epoch, delivery, packed } => {
-                assert!(epoch >= self.disk_epoch, "an older epoch was obeyed");
-                self.disk_epoch = epoch;
+                assert_eq!(epoch, by);
                 let Delivery { place, generation, digest, .. } = delivery;
                 let table = zstd::bulk::decompress(&packed, 1 << 20).unwrap();
                 assert_eq!(Digest::of(&table), digest);
@@ -200,7 +255,7 @@ impl Model {
                 let done = Delivered { place: place.clone(), generation, digest };
                 self.link.done(&place, Ok(Some(done)))
             }
-            Output::Retire { place, generation } => {
+            Output::Retire { place, generation, .. } => {
                 let newer = self.disk.get(&place).is_some_and(|(there, _)| *there > generation);
                 assert!(!newer, "a newer table was retired");
                 self.disk.remove(&place);
@@ -217,20 +272,30 @@ impl Model {
         self.generation += 1;
         let generation = self.generation;
         let blob = table.then(|| Arc::new(Blob::pack(&generation.to_le_bytes()).unwrap()));
+        self.desire(newer, uid, generation, blob.clone());
+        if !newer {
+            // What the older one has done, the newer one finds; every other time it makes a generation of it.
+            let known = self.hubs[1].desired.get(&place(uid)).map_or(0, |(known, _)| *known);
+            if known < generation {
+                self.generation += generation % 2;
+                self.desire(true, uid, self.generation, blob);
+            }
+        }
+    }
+
+    fn retire(&mut self, newer: bool, uid: u8) {
+        let at = UIDS[usize::from(uid) % UIDS.len()];
+        match self.hubs[0].desired.get(&place(at)) {
+            _ if newer => self.want(true, uid, false),
+            Some((generation, _)) => self.desire(false, at, *generation, None),
+            None => {}
+        }
+    }
+
+    fn desire(&mut self, newer: bool, uid: &str, generation: u64, blob: Option<Arc<Blob>>) {
         let at = usize::from(newer);
         self.hubs[at].desired.insert(place(uid), (generation, blob));
         self.hubs[at].reconcile(self.at == Some(at));
-        if !newer {
-            // What the older one has done, the newer one builds upon.
-            let wanted = self.hubs[0].desired[&place(uid)].clone();
-            let known = self.hubs[1].desired.get(&place(uid)).map_or(0, |(known, _)| *known);
-            if known < generation {
-                let next = (generation + 1, wanted.1);
-                self.generation += 1;
-                self.hubs[1].desired.insert(place(uid), next);
-                self.hubs[1].reconcile(self.at == Some(1));
-            }
-        }
     }
 
     fn step(&mut self, step: Step) {
@@ -245,8 +310,12 @@ impl Model {
                 }
             }
             Step::Want(newer, uid) => self.want(newer, uid, true),
-            Step::Retire(uid) => self.want(true, uid, false),
+            Step::Retire(newer, uid) => self.retire(newer, uid),
             Step::Write => self.write(),
+            Step::Fail => self.fail("io"),
+            Step::Ping => {
+                self.ping();
+            }
             Step::Restart => {
                 self.leave();
                 // A write is atomic: it was done, or not at all.
@@ -284,7 +353,7 @@ impl Model {
             self.write();
             rounds += 1;
             assert!(rounds < 1000, "it never comes to rest");
-            if !busy {
+            if !busy && !self.ping() {
                 break;
             }
         }
@@ -299,8 +368,10 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Up),
         6 => (1u8..6).prop_map(Step::Down),
         4 => (any::<bool>(), 0u8..3).prop_map(|(newer, uid)| Step::Want(newer, uid)),
-        1 => (0u8..3).prop_map(Step::Retire),
+        2 => (any::<bool>(), 0u8..3).prop_map(|(newer, uid)| Step::Retire(newer, uid)),
         5 => Just(Step::Write),
+        1 => Just(Step::Fail),
+        1 => Just(Step::Ping),
         1 => Just(Step::Restart),
         1 => (0u8..3, any::<bool>()).prop_map(|(uid, lives)| Step::Pod(uid, lives)),
     ]
@@ -312,8 +383,9 @@ proptest! {
     #[test]
     fn whatever_happens_the_agent_ends_where_the_newest_hub_wants_it(
         steps in proptest::collection::vec(step(), 0..120),
+        refuses_late_retires in any::<bool>(),
     ) {
-        let mut model = Model::new();
+        let mut model = Model::new(refuses_late_retires);
         for step in steps {
             model.step(step);
         }

@@ -55,6 +55,8 @@ pub struct Tables {
     pub epoch: u64,
     pub tables: BTreeMap<Place, (u64, Digest, usize)>,
     pub writes: usize,
+    /// Why every table is refused, if it is.
+    pub refuses: Option<&'static str>,
 }
 
 /// A link that runs.
@@ -171,6 +173,10 @@ impl Shelf {
         self.inner.lock().writes
     }
 
+    pub fn refuse(&self, reason: Option<&'static str>) {
+        self.inner.lock().refuses = reason;
+    }
+
     pub fn set_epoch(&self, epoch: u64) {
         self.inner.lock().epoch = epoch;
     }
@@ -190,6 +196,9 @@ impl Deliver for Shelf {
             return Err(refused("digest-mismatch", "the content has another digest"));
         }
         let mut inner = self.inner.lock();
+        if let Some(reason) = inner.refuses {
+            return Err(refused(reason, "as told"));
+        }
         if epoch < inner.epoch {
             return Err(refused("older-epoch", ""));
         }

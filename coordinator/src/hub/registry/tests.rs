@@ -1,7 +1,14 @@
+use muster_proto::delivery::Delivered;
 use muster_proto::device::{Device, Vendor};
+use muster_proto::link::{
+    MOST_PODS, MOST_TABLES, Outcome, PodsChanged, inventory_digest, pods_digest,
+};
 use muster_proto::pod::PodRef;
 
+use super::node::MOST_RETRIES;
 use super::*;
+
+mod retry;
 
 fn hello(node: &str, delivered: Vec<Delivered>) -> Hello {
     let text = str::to_owned;
@@ -25,6 +32,25 @@ fn pod(uid: &str) -> PodDevices {
 fn pods(full: bool, upserts: &[&str], gone: &[&str]) -> PodsChanged {
     let gone = gone.iter().map(|uid| (*uid).to_owned()).collect();
     PodsChanged { full, upserts: upserts.iter().map(|uid| pod(uid)).collect(), gone }
+}
+
+/// What the hub does with a change. Whether it is news; none if there are too many.
+fn change(registry: &mut Registry, node: &str, session: u64, change: PodsChanged) -> Option<bool> {
+    let pods = Pods::after(registry.pods_before(node, session).as_ref(), change)?;
+    Some(registry.set_pods(node, session, pods))
+}
+
+fn report(registry: &mut Registry, node: &str, session: u64, inventory: &Inventory) -> bool {
+    let digest = inventory_digest(inventory);
+    registry.set_inventory(node, session, Arc::new(inventory.clone()), digest)
+}
+
+/// A node `n` that has these pods.
+fn node_with(uids: &[&str]) -> (Registry, u64) {
+    let mut registry = Registry::default();
+    let session = registry.open(hello("n", vec![]), 0).session;
+    assert_eq!(change(&mut registry, "n", session, pods(true, uids, &[])), Some(true));
+    (registry, session)
 }
 
 fn blob(content: &str) -> Arc<Blob> {
@@ -58,11 +84,11 @@ fn the_newest_stream_of_a_node_is_the_one_that_is_heard() {
     let new = registry.open(hello("n", vec![]), 1).session;
     let one =
         Inventory { devices: vec![Device::new(Vendor::Ascend, 0, "")], ..Inventory::default() };
-    assert!(!registry.set_inventory("n", old, one.clone()));
+    assert!(!report(&mut registry, "n", old, &one));
     assert_eq!(registry.inventory("n"), None);
-    assert!(registry.set_inventory("n", new, one.clone()));
-    assert!(!registry.set_inventory("n", new, one), "no news");
-    assert_eq!(registry.change_pods("n", old, pods(true, &["a"], &[])), Some(false));
+    assert!(report(&mut registry, "n", new, &one));
+    assert!(!report(&mut registry, "n", new, &one), "no news");
+    assert_eq!(change(&mut registry, "n", old, pods(true, &["a"], &[])), Some(false));
     assert!(!registry.close("n", old), "an old stream's end is not the node's");
     assert_eq!(registry.sessions().len(), 1);
     assert!(registry.close("n", new));
@@ -75,10 +101,10 @@ fn what_a_node_reported_outlives_its_stream() {
     let first = registry.open(hello("n", vec![]), 0);
     assert_eq!((first.inventory, first.pods), (None, None));
     let inventory = Inventory { settled: true, ..Inventory::default() };
-    registry.set_inventory("n", first.session, inventory.clone());
-    assert_eq!(registry.change_pods("n", first.session, pods(true, &["a", "b"], &[])), Some(true));
-    assert_eq!(registry.change_pods("n", first.session, pods(false, &["c"], &["a"])), Some(true));
-    assert_eq!(registry.change_pods("n", first.session, pods(false, &[], &["a"])), Some(false));
+    report(&mut registry, "n", first.session, &inventory);
+    assert_eq!(change(&mut registry, "n", first.session, pods(true, &["a", "b"], &[])), Some(true));
+    assert_eq!(change(&mut registry, "n", first.session, pods(false, &["c"], &["a"])), Some(true));
+    assert_eq!(change(&mut registry, "n", first.session, pods(false, &[], &["a"])), Some(false));
     registry.close("n", first.session);
     let again = registry.open(hello("n", vec![]), 1);
     assert_eq!(again.inventory, Some(inventory_digest(&inventory)));
@@ -95,9 +121,9 @@ fn a_table_goes_only_to_the_node_that_has_the_pod() {
     let session = registry.open(hello("n", vec![]), 0).session;
     assert_eq!(reason(registry.want("n", order.clone(), table.clone())), "pod-elsewhere");
     let other = registry.open(hello("m", vec![]), 0).session;
-    registry.change_pods("m", other, pods(true, &["a"], &[]));
+    change(&mut registry, "m", other, pods(true, &["a"], &[]));
     assert_eq!(reason(registry.want("n", order.clone(), table.clone())), "pod-elsewhere");
-    registry.change_pods("n", session, pods(true, &["a"], &[]));
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
     assert_eq!(reason(registry.want("n", order.clone(), blob("x"))), "other-content");
     let wide = Delivery { mode: 0o4755, ..order.clone() };
     assert_eq!(reason(registry.want("n", wide, table.clone())), "mode");
@@ -109,7 +135,7 @@ fn a_table_goes_only_to_the_node_that_has_the_pod() {
 fn generations_only_grow() {
     let mut registry = Registry::default();
     let session = registry.open(hello("n", vec![]), 0).session;
-    registry.change_pods("n", session, pods(true, &["a"], &[]));
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
     let (old, new) = (blob("old"), blob("new"));
     let mut want = |generation, blob: &Arc<Blob>| {
         let wanted = registry.want("n", delivery("a", generation, blob), blob.clone());
@@ -146,7 +172,7 @@ fn who_comes_back_gets_what_differs() {
     for (has, expected) in cases {
         let mut registry = Registry::default();
         let session = registry.open(hello("n", vec![]), 0).session;
-        registry.change_pods("n", session, pods(true, &["a", "b"], &[]));
+        change(&mut registry, "n", session, pods(true, &["a", "b"], &[]));
         registry.close("n", session);
         for order in [&one, &two] {
             let told = registry.want("n", order.clone(), table.clone()).unwrap();
@@ -164,7 +190,7 @@ fn a_retired_table_that_an_agent_still_has_is_retired_when_it_comes_back() {
     let table = blob("t");
     let order = delivery("a", 3, &table);
     let session = registry.open(hello("n", vec![]), 0).session;
-    registry.change_pods("n", session, pods(true, &["a"], &[]));
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
     registry.want("n", order.clone(), table).unwrap();
     registry.close("n", session);
     assert_eq!(registry.unwant("n", &order.place, 3), None);
@@ -183,13 +209,13 @@ fn a_table_goes_with_its_pod() {
     let mut registry = Registry::default();
     let table = blob("t");
     let session = registry.open(hello("n", vec![]), 0).session;
-    registry.change_pods("n", session, pods(true, &["a", "b"], &[]));
+    change(&mut registry, "n", session, pods(true, &["a", "b"], &[]));
     for uid in ["a", "b"] {
         registry.want("n", delivery(uid, 1, &table), table.clone()).unwrap();
     }
-    registry.change_pods("n", session, pods(false, &[], &["a"]));
+    change(&mut registry, "n", session, pods(false, &[], &["a"]));
     assert_eq!(registry.tables("n").unwrap().wanted, [delivery("b", 1, &table)]);
-    registry.change_pods("n", session, pods(true, &[], &[]));
+    change(&mut registry, "n", session, pods(true, &[], &[]));
     assert_eq!(registry.tables("n").unwrap(), Tables::default());
 }
 
@@ -199,7 +225,7 @@ fn a_content_that_got_lost_is_sent_again_but_not_for_ever() {
     let table = blob("t");
     let order = delivery("a", 1, &table);
     let session = registry.open(hello("n", vec![]), 0).session;
-    registry.change_pods("n", session, pods(true, &["a"], &[]));
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
     registry.want("n", order.clone(), table).unwrap();
     for _ in 0..MOST_RETRIES {
         assert!(registry.ack("n", session, refused(&order, "blob-missing")).is_some());
@@ -219,4 +245,80 @@ fn a_node_is_forgotten_only_without_a_stream() {
     registry.close("n", session);
     assert!(registry.forget("n"));
     assert!(registry.is_empty());
+}
+
+#[test]
+fn an_agent_cannot_fill_the_hubs_memory() {
+    let (mut registry, session) = node_with(&["a"]);
+    let table = blob("t");
+    for number in 0..10u64 {
+        let elsewhere = delivery(&format!("invented-{number}"), number % 2, &table);
+        registry.ack("n", session, refused(&elsewhere, "io"));
+        registry.ack("n", session, delivered(&elsewhere));
+        let mut unasked = delivery("a", 0, &table);
+        unasked.place.file = format!("file-{number}");
+        registry.ack("n", session, refused(&unasked, "io"));
+    }
+    assert_eq!(registry.tables("n").unwrap(), Tables::default());
+    assert_eq!(registry.retry("n", session, 100), []);
+    for number in 0..MOST_TABLES + 10 {
+        let mut unasked = delivery("a", 1, &table);
+        unasked.place.file = format!("file-{number}");
+        registry.ack("n", session, delivered(&unasked));
+    }
+    assert_eq!(registry.tables("n").unwrap().delivered.len(), MOST_TABLES);
+}
+
+#[test]
+fn tables_of_pods_that_are_not_there_are_not_believed() {
+    let (mut registry, session) = node_with(&["a"]);
+    let table = blob("t");
+    let has = vec![there(&delivery("a", 1, &table)), there(&delivery("invented", 1, &table))];
+    let known = registry.pods_before("n", session).unwrap().digest();
+    let session = registry.open(hello("n", has.clone()), 1).session;
+    assert_eq!(registry.tables("n").unwrap().delivered.len(), 2, "its pods are still to come");
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
+    assert_eq!(registry.tables("n").unwrap().delivered, has[..1]);
+    registry.open(Hello { pods: Some(known), ..hello("n", has.clone()) }, 2);
+    assert_eq!(registry.tables("n").unwrap().delivered, has[..1], "its pods are known");
+}
+
+#[test]
+fn too_many_pods_are_refused_and_change_nothing() {
+    let (mut registry, session) = node_with(&["a"]);
+    let uids: Vec<String> = (0..MOST_PODS).map(|number| format!("pod-{number}")).collect();
+    let uids: Vec<&str> = uids.iter().map(String::as_str).collect();
+    assert_eq!(change(&mut registry, "n", session, pods(false, &uids, &[])), None);
+    assert_eq!(registry.pods()["n"].len(), 1);
+    assert_eq!(change(&mut registry, "n", session, pods(true, &uids, &[])), Some(true));
+}
+
+#[test]
+fn what_was_wanted_in_one_epoch_is_not_wanted_in_the_next() {
+    let (mut registry, session) = node_with(&["a"]);
+    let table = blob("t");
+    let order = delivery("a", 5, &table);
+    registry.want("n", order.clone(), table.clone()).unwrap();
+    registry.ack("n", session, refused(&order, "disk-full"));
+    registry.forget_orders();
+    assert_eq!(registry.tables("n").unwrap(), Tables::default());
+    assert_eq!(registry.retry("n", session, 8), []);
+    registry.close("n", session);
+    assert_eq!(registry.open(hello("n", vec![]), 1).orders, []);
+    let lower = delivery("a", 4, &table);
+    assert!(registry.want("n", lower, table).is_ok(), "the record in Kubernetes says which");
+}
+
+#[test]
+fn a_wanted_table_that_an_earlier_leader_had_taken_away_is_sent_again() {
+    let (mut registry, session) = node_with(&["a"]);
+    let table = blob("t");
+    let order = delivery("a", 5, &table);
+    registry.ack("n", session, delivered(&order));
+    assert_eq!(registry.want("n", order.clone(), table.clone()), Ok(None), "it is there");
+    let retired =
+        |generation| Ack { place: order.place.clone(), generation, outcome: Outcome::Retired };
+    assert_eq!(registry.ack("n", session, retired(4)), None);
+    let again = Order::Deliver { delivery: order.clone(), blob: table };
+    assert_eq!(registry.ack("n", session, retired(5)), Some(again));
 }

@@ -1,0 +1,253 @@
+//! One node: what it reported, and what is to be said to it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
+use muster_proto::device::Inventory;
+use muster_proto::link::{Ack, MOST_TABLES, Outcome};
+
+use super::super::blob::Blob;
+use super::super::queue::Order;
+use super::tables::Wanted;
+use super::{Pods, Refusal, Session, Tables, Undeliverable};
+
+/// How often one content is sent again to a peer that says it does not have it.
+pub(super) const MOST_RETRIES: u32 = 3;
+
+/// What is known of a node. Whatever an agent says is kept only for places that are wanted or whose pod is there.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) session: Option<Session>,
+    pub(super) inventory: Option<(Arc<Inventory>, Digest)>,
+    pub(super) pods: Option<Pods>,
+    wanted: BTreeMap<Place, Wanted>,
+    delivered: BTreeMap<Place, (u64, Digest)>,
+    /// Only of places that are wanted.
+    refused: BTreeMap<Place, Refusal>,
+    /// Places whose order is to be said again, the one that waits longest first. Each is in `refused`.
+    due: VecDeque<Place>,
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(super) fn is_heard(&self, session: u64) -> bool {
+        self.session.as_ref().is_some_and(|own| own.number == session)
+    }
+
+    /// A session begins: these tables are there. What is not, is to be said.
+    pub(super) fn begin(
+        &mut self,
+        session: Session,
+        pods: Option<Digest>,
+        delivered: Vec<Delivered>,
+    ) -> Vec<Order> {
+        self.session = Some(session);
+        let there = |Delivered { place, generation, digest }| (place, (generation, digest));
+        self.delivered = delivered.into_iter().map(there).take(MOST_TABLES).collect();
+        // If the pods are others than those that are known, they will be said.
+        if let Some(known) = self.pods.as_ref().filter(|known| pods == Some(known.digest())) {
+            self.delivered.retain(|place, _| known.hold(place));
+        }
+        self.refused.clear();
+        self.due.clear();
+        for wanted in self.wanted.values_mut() {
+            if let Wanted::Table { retries, .. } = wanted {
+                *retries = 0;
+            }
+        }
+        self.wanted.keys().filter_map(|place| self.order(place)).collect()
+    }
+
+    /// What is to be said about a place, given what is there.
+    fn order(&self, place: &Place) -> Option<Order> {
+        let there = self.delivered.get(place);
+        match self.wanted.get(place)? {
+            Wanted::Table { delivery, blob, .. } => {
+                let known = self.pods.as_ref().is_some_and(|pods| pods.hold(place));
+                let done = there == Some(&(delivery.generation, delivery.digest));
+                let (delivery, blob) = (delivery.clone(), blob.clone());
+                (known && !done).then_some(Order::Deliver { delivery, blob })
+            }
+            Wanted::Nothing { generation } => {
+                let some = there.is_some_and(|(there, _)| there <= generation);
+                let (place, generation) = (place.clone(), *generation);
+                some.then_some(Order::Retire { place, generation })
+            }
+        }
+    }
+
+    /// A table goes with the volume of its pod. Whether the pods are others than before.
+    pub(super) fn set_pods(&mut self, pods: Pods) -> bool {
+        self.wanted.retain(|place, _| pods.hold(place));
+        self.delivered.retain(|place, _| pods.hold(place));
+        self.refused.retain(|place, _| pods.hold(place));
+        self.due.retain(|place| pods.hold(place));
+        let before = self.pods.as_ref().map(Pods::digest);
+        let news = before != Some(pods.digest());
+        self.pods = Some(pods);
+        news
+    }
+
+    /// Whatever was wanted, was wanted by somebody who led then.
+    pub(super) fn forget_orders(&mut self) {
+        self.wanted.clear();
+        self.refused.clear();
+        self.due.clear();
+    }
+
+    pub(super) fn ack(&mut self, ack: Ack) -> Option<Order> {
+        let Ack { place, generation, outcome } = ack;
+        let there = self.delivered.get(&place).map_or(0, |(generation, _)| *generation);
+        match outcome {
+            Outcome::Delivered(digest) if generation >= there => {
+                self.settled(&place);
+                let ours = self.wanted.contains_key(&place)
+                    || self.pods.as_ref().is_some_and(|pods| pods.hold(&place));
+                let fits =
+                    self.delivered.len() < MOST_TABLES || self.delivered.contains_key(&place);
+                if ours && fits {
+                    self.delivered.insert(place.clone(), (generation, digest));
+                }
+                // It was on its way when it was retired, and the agent was away when it was told.
+                match self.wanted.get(&place)? {
+                    Wanted::Nothing { .. } => self.order(&place),
+                    Wanted::Table { .. } => None,
+                }
+            }
+            Outcome::Retired if generation >= there => {
+                self.delivered.remove(&place);
+                self.settled(&place);
+                // Somebody who led before had it taken away, and it is wanted again.
+                match self.wanted.get(&place)? {
+                    Wanted::Table { delivery, .. } if delivery.generation <= generation => {
+                        self.order(&place)
+                    }
+                    _ => None,
+                }
+            }
+            Outcome::Delivered(_) | Outcome::Retired => None,
+            Outcome::Refused { reason, message } => {
+                self.refuse(place, Refusal { generation, reason, message })
+            }
+        }
+    }
+
+    fn refuse(&mut self, place: Place, refusal: Refusal) -> Option<Order> {
+        // What nobody wants, or what was replaced in the meantime, does not matter.
+        let wanted = self.wanted.get_mut(&place)?;
+        if wanted.generation() != refusal.generation {
+            return None;
+        }
+        let lost = matches!(refusal.reason.as_str(), "blob-missing" | "digest-mismatch");
+        let mut again = false;
+        if refusal.is_transient() {
+            if !self.due.contains(&place) {
+                self.due.push_back(place.clone());
+            }
+            // The content was there.
+            if let Wanted::Table { retries, .. } = wanted {
+                *retries = 0;
+            }
+        } else {
+            self.due.retain(|due| *due != place);
+            if let Wanted::Table { retries, .. } = wanted
+                && lost
+                && *retries < MOST_RETRIES
+            {
+                *retries += 1;
+                again = true;
+            }
+        }
+        self.refused.insert(place.clone(), refusal);
+        if again { self.order(&place) } else { None }
+    }
+
+    fn settled(&mut self, place: &Place) {
+        self.refused.remove(place);
+        self.due.retain(|due| due != place);
+    }
+
+    /// Orders that were refused for a reason that may be gone now, at most so many. Each is said again once for
+    /// every refusal.
+    pub(super) fn retry(&mut self, most: usize) -> Vec<Order> {
+        let mut orders = Vec::new();
+        while orders.len() < most
+            && let Some(place) = self.due.pop_front()
+        {
+            match self.wanted.get(&place) {
+                // The agent need not have a table to have refused to take it away.
+                Some(Wanted::Nothing { generation }) => {
+                    orders.push(Order::Retire { place, generation: *generation });
+                }
+                _ => orders.extend(self.order(&place)),
+            }
+        }
+        orders
+    }
+
+    pub(super) fn want(
+        &mut self,
+        name: &str,
+        delivery: Delivery,
+        blob: Arc<Blob>,
+    ) -> Result<Option<(u64, Order)>, Undeliverable> {
+        let place = delivery.place.clone();
+        if !self.pods.as_ref().is_some_and(|pods| pods.hold(&place)) {
+            return Err(Undeliverable::PodElsewhere { node: name.into(), uid: place.pod_uid });
+        }
+        let stale = |known: u64| {
+            let (place, given) = (place.clone(), delivery.generation);
+            Err(Undeliverable::OlderGeneration { place, known, given })
+        };
+        match self.wanted.get(&place) {
+            Some(Wanted::Nothing { generation }) if delivery.generation <= *generation => {
+                return stale(*generation);
+            }
+            Some(Wanted::Table { delivery: known, .. })
+                if delivery.generation < known.generation
+                    || (delivery.generation == known.generation && *known != delivery) =>
+            {
+                return stale(known.generation);
+            }
+            None if self.wanted.len() >= MOST_TABLES => {
+                return Err(Undeliverable::TooMany(name.into()));
+            }
+            _ => {}
+        }
+        self.due.retain(|due| *due != place);
+        self.wanted.insert(place.clone(), Wanted::Table { delivery, blob, retries: 0 });
+        Ok(self.session.as_ref().map(|own| own.number).zip(self.order(&place)))
+    }
+
+    pub(super) fn unwant(&mut self, place: &Place, generation: u64) -> Option<(u64, Order)> {
+        match self.wanted.get(place) {
+            Some(wanted) if wanted.generation() > generation => return None,
+            None if self.wanted.len() >= MOST_TABLES => return None,
+            _ => {}
+        }
+        self.due.retain(|due| due != place);
+        self.wanted.insert(place.clone(), Wanted::Nothing { generation });
+        // The agent may be writing it right now, so it is told even if nothing is known to be there.
+        let order = Order::Retire { place: place.clone(), generation };
+        self.session.as_ref().map(|own| (own.number, order))
+    }
+
+    pub(super) fn tables(&self) -> Tables {
+        let table = |wanted: &Wanted| match wanted {
+            Wanted::Table { delivery, .. } => Some(delivery.clone()),
+            Wanted::Nothing { .. } => None,
+        };
+        let there = |(place, (generation, digest)): (&Place, &(u64, Digest))| Delivered {
+            place: place.clone(),
+            generation: *generation,
+            digest: *digest,
+        };
+        Tables {
+            wanted: self.wanted.values().filter_map(table).collect(),
+            delivered: self.delivered.iter().map(there).collect(),
+            refused: self.refused.clone(),
+        }
+    }
+}
