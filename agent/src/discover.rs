@@ -194,7 +194,7 @@ pub async fn follow(
 /// Reads the files: what they say, and that with what tools said before.
 async fn quick(sources: Sources, problems: &Problems) -> (Sources, Option<(Read, Found)>) {
     let work = |sources: &mut Sources| {
-        let read = sources.read();
+        let read = sources.read(jiff::Timestamp::now());
         let found = sources.quick(&read);
         (read, found)
     };

@@ -8,8 +8,9 @@
 use muster_proto::device::{HostAddress, Inventory, Nic};
 
 use super::ascend::{self, Ascend};
-use super::nvidia::Nvidia;
-use super::{Found, Part, net, rdma, topology};
+use super::nvidia::{self, Nvidia};
+use super::rdma::Rdma;
+use super::{Found, Part, net, topology};
 use crate::host::Host;
 use crate::problem::{Area, Finding};
 use crate::tool::Tools;
@@ -20,6 +21,7 @@ pub struct Sources {
     host: Host,
     ascend: Ascend,
     nvidia: Nvidia,
+    rdma: Rdma,
     settled: bool,
     /// What the tools had wrong in the last look; a quick look asks none, and solves nothing of it.
     troubles: [Vec<Finding>; 2],
@@ -29,6 +31,7 @@ pub struct Sources {
 #[derive(Debug)]
 pub struct Read {
     ascend: ascend::files::Files,
+    nvidia: nvidia::Files,
     nics: Vec<Nic>,
     addresses: Vec<HostAddress>,
     /// What was wrong with cards and addresses.
@@ -44,6 +47,7 @@ impl Sources {
             host: host.clone(),
             ascend: Ascend::new(),
             nvidia: Nvidia::new(),
+            rdma: Rdma::default(),
             settled: false,
             troubles: Default::default(),
         }
@@ -56,11 +60,12 @@ impl Sources {
 
     /// Reads the files. Like all of this that is not `async`, it may hang with a sick driver: not for the thread that
     /// others need.
-    pub fn read(&self) -> Read {
-        let (nics, mut network) = rdma::nics(&self.host);
+    pub fn read(&mut self, now: jiff::Timestamp) -> Read {
+        let (nics, mut network) = self.rdma.look(&self.host, now);
         let (addresses, more) = net::addresses(&self.host);
         network.extend(more);
-        Read { ascend: ascend::files::Files::read(&self.host), nics, addresses, network }
+        let (ascend, nvidia) = (ascend::files::Files::read(&self.host), Nvidia::read(&self.host));
+        Read { ascend, nvidia, nics, addresses, network }
     }
 
     /// Files only, with what the tools said before.
@@ -77,7 +82,7 @@ impl Sources {
     }
 
     fn files(&self, read: &Read) -> [Part; 2] {
-        [self.ascend.quick(&read.ascend), self.nvidia.files(&self.host)]
+        [self.ascend.quick(&read.ascend), self.nvidia.files_with(read.nvidia.clone())]
     }
 
     /// Asks the tools, if there are any.
@@ -89,11 +94,9 @@ impl Sources {
     ) -> Option<[Part; 2]> {
         self.settled = true;
         let tools = tools?;
-        // TODO: NVIDIA's look reads its own files here, on the thread that asks. They belong into `Read`, as soon as its
-        // look takes files that have been read.
         let (ascend, nvidia) = tokio::join!(
             self.ascend.look(&read.ascend, tools, now),
-            self.nvidia.look(&self.host, tools, now)
+            self.nvidia.look_with(read.nvidia.clone(), &self.host, tools, now)
         );
         Some([ascend, nvidia])
     }

@@ -26,7 +26,7 @@ async fn a_read_that_hangs_stops_nobody_else_and_is_told() {
     let (_root, settings) = node(Profile::Cpu);
     let problems = Problems::default();
     let (go, waiting) = mpsc::channel::<()>();
-    let sources = Sources::new(&settings.host);
+    let mut sources = Sources::new(&settings.host);
     let limit = Duration::from_millis(20);
     let reading = aside(sources, &problems, limit, move |_| waiting.recv_timeout(LONG).is_ok());
     let others = async {
@@ -45,7 +45,7 @@ async fn a_read_that_hangs_stops_nobody_else_and_is_told() {
 async fn a_reading_thread_that_fails_is_told_and_nothing_is_published() {
     let (_root, settings) = node(Profile::Cpu);
     let problems = Problems::default();
-    let sources = Sources::new(&settings.host);
+    let mut sources = Sources::new(&settings.host);
     let (sources, read) = aside(sources, &problems, LONG, |_| -> () { panic!("as a test") }).await;
     assert_eq!((read, reasons(&problems)), (None, vec!["files-failed"]));
     let (_, read) = aside(sources, &problems, LONG, |_| 7).await;
@@ -56,7 +56,7 @@ async fn a_reading_thread_that_fails_is_told_and_nothing_is_published() {
 async fn asking_tools_reads_no_device_files() {
     let (root, settings) = node(Profile::Ascend910b8);
     let mut sources = Sources::new(&settings.host);
-    let read = sources.read();
+    let read = sources.read(jiff::Timestamp::UNIX_EPOCH);
     fs::remove_dir_all(root.path().join("dev")).unwrap();
     fs::remove_dir_all(root.path().join("etc")).unwrap();
     let asked = sources.ask(&read, settings.tools.as_ref(), jiff::Timestamp::UNIX_EPOCH).await;
