@@ -26,7 +26,7 @@ async fn a_read_that_hangs_stops_nobody_else_and_is_told() {
     let (_root, settings) = node(Profile::Cpu);
     let problems = Problems::default();
     let (go, waiting) = mpsc::channel::<()>();
-    let mut sources = Sources::new(&settings.host);
+    let sources = Sources::new(&settings.host);
     let limit = Duration::from_millis(20);
     let reading = aside(sources, &problems, limit, move |_| waiting.recv_timeout(LONG).is_ok());
     let others = async {
@@ -45,7 +45,7 @@ async fn a_read_that_hangs_stops_nobody_else_and_is_told() {
 async fn a_reading_thread_that_fails_is_told_and_nothing_is_published() {
     let (_root, settings) = node(Profile::Cpu);
     let problems = Problems::default();
-    let mut sources = Sources::new(&settings.host);
+    let sources = Sources::new(&settings.host);
     let (sources, read) = aside(sources, &problems, LONG, |_| -> () { panic!("as a test") }).await;
     assert_eq!((read, reasons(&problems)), (None, vec!["files-failed"]));
     let (_, read) = aside(sources, &problems, LONG, |_| 7).await;
