@@ -135,7 +135,7 @@ async fn an_agent_tells_what_it_knows_and_ends_when_told_to() {
         "muster_agent_device_port_up{vendor=\"ascend\",device=\"3\"} 0",
         "muster_agent_problems{area=\"ascend\"} 1",
         "muster_agent_problems_raised_total{area=\"ascend\",reason=\"link-down\"} 1",
-        "# TYPE muster_agent_deliveries counter",
+        "# TYPE muster_agent_delivery_duration_seconds histogram",
         "# TYPE muster_agent_annotation_latency_seconds histogram",
         "# EOF",
     ] {
