@@ -3,11 +3,15 @@
 //! An [`Inventory`] is a value: two that are equal say the same, in the same order, so that an unchanged one
 //! need not be sent. Lists are sorted when [`Inventory::sort`] has been called; discovery always calls it.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+mod join;
+mod pci;
+
+pub use join::{End, Join, Link};
+pub use pci::PciAddress;
 
 /// Who made a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,19 +76,6 @@ pub enum PortState {
     /// Nobody has said, or there is no port.
     #[default]
     Unknown,
-}
-
-/// A PCI function, `0000:c1:00.0`: four digits of domain, lower case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PciAddress {
-    /// Domain; virtual ones need more than 16 bits.
-    pub domain: u32,
-    /// Bus.
-    pub bus: u8,
-    /// Slot, 0 to 31.
-    pub slot: u8,
-    /// Function, 0 to 7.
-    pub function: u8,
 }
 
 /// A multi-node NVLink domain.
@@ -252,56 +243,6 @@ pub struct HostAddress {
     pub ip: IpAddr,
 }
 
-/// How two ends are joined, from nearest to farthest.
-///
-/// The words are those of `npu-smi info -t topo` and `nvidia-smi topo -m`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Join {
-    /// Two dies of one package.
-    Sio,
-    /// A direct coherent link.
-    Hccs,
-    /// The same through a switch.
-    HccsSwitch,
-    /// A bonded set of so many NVLinks.
-    NvLink(u8),
-    /// At most one PCIe switch.
-    Pix,
-    /// Several PCIe switches.
-    Pxb,
-    /// A PCIe host bridge.
-    Phb,
-    /// Host bridges of one NUMA node.
-    Node,
-    /// Across NUMA nodes.
-    Sys,
-    /// Not known.
-    Na,
-}
-
-/// An end of a join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum End {
-    /// The NPU of this physical id.
-    Npu(u32),
-    /// The GPU of this index.
-    Gpu(u32),
-    /// The NIC at this place of [`Inventory::nics`].
-    Nic(u32),
-}
-
-/// Two ends and how they are joined; `a < b`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Link {
-    /// One end.
-    pub a: End,
-    /// The other.
-    pub b: End,
-    /// How.
-    pub join: Join,
-}
-
 /// Everything that an agent knows about the hardware of its node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -441,133 +382,12 @@ fn natural(name: &str) -> (&str, u64) {
     (text, name.get(text.len()..).and_then(|digits| digits.parse().ok()).unwrap_or(0))
 }
 
-// === impl PciAddress ===
-
-impl fmt::Display for PciAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, bus, slot, function } = self;
-        write!(f, "{domain:04x}:{bus:02x}:{slot:02x}.{function:x}")
-    }
-}
-
-impl FromStr for PciAddress {
-    type Err = Malformed;
-
-    /// Takes `0000:c1:00.0`, `00000000:C1:00.0` and `c1:00.0`.
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        let malformed = || Malformed::new("PCI address", text);
-        let hex = |part: &str, most: usize| match part.len() {
-            1.. if part.len() <= most && part.bytes().all(|b| b.is_ascii_hexdigit()) => {
-                u32::from_str_radix(part, 16).map_err(|_| malformed())
-            }
-            _ => Err(malformed()),
-        };
-        let (rest, function) = text.rsplit_once('.').ok_or_else(malformed)?;
-        let mut parts = rest.rsplitn(3, ':');
-        let slot = hex(parts.next().unwrap_or_default(), 2)?;
-        let bus = hex(parts.next().unwrap_or_default(), 2)?;
-        let domain = parts.next().map_or(Ok(0), |part| hex(part, 8))?;
-        let function = hex(function, 1)?;
-        let byte = |value: u32, below: u32| match u8::try_from(value) {
-            Ok(byte) if value < below => Ok(byte),
-            _ => Err(malformed()),
-        };
-        Ok(Self {
-            domain,
-            bus: byte(bus, 256)?,
-            slot: byte(slot, 32)?,
-            function: byte(function, 8)?,
-        })
-    }
-}
-
-impl Serialize for PciAddress {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for PciAddress {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-// === impl Join ===
-
-impl fmt::Display for Join {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self {
-            Self::Sio => "SIO",
-            Self::Hccs => "HCCS",
-            Self::HccsSwitch => "HCCS_SW",
-            Self::NvLink(count) => return f.pad(&format!("NV{count}")),
-            Self::Pix => "PIX",
-            Self::Pxb => "PXB",
-            Self::Phb => "PHB",
-            Self::Node => "NODE",
-            Self::Sys => "SYS",
-            Self::Na => "NA",
-        };
-        f.pad(word)
-    }
-}
-
-impl FromStr for Join {
-    type Err = Malformed;
-
-    fn from_str(word: &str) -> Result<Self, Malformed> {
-        Ok(match word {
-            "SIO" => Self::Sio,
-            "HCCS" => Self::Hccs,
-            "HCCS_SW" => Self::HccsSwitch,
-            "PIX" => Self::Pix,
-            "PXB" => Self::Pxb,
-            "PHB" => Self::Phb,
-            "NODE" => Self::Node,
-            "SYS" => Self::Sys,
-            "NA" | "N/A" => Self::Na,
-            _ => match word.strip_prefix("NV").and_then(|count| count.parse().ok()) {
-                Some(count) => Self::NvLink(count),
-                None => return Err(Malformed::new("kind of link", word)),
-            },
-        })
-    }
-}
-
-impl Serialize for Join {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Join {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 // === impl Chip ===
 
 impl Chip {
     /// Whether its devices have ports of their own.
     pub fn has_port(self) -> bool {
         matches!(self, Self::Ascend910a | Self::Ascend910b | Self::AscendA3)
-    }
-}
-
-// === impl End ===
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
-            Self::Npu(id) => format!("NPU{id}"),
-            Self::Gpu(id) => format!("GPU{id}"),
-            Self::Nic(at) => format!("NIC{at}"),
-        };
-        f.pad(&name)
     }
 }
 
