@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::discover::net::ServerIdSource;
+use crate::kubelet::device_id::ResourceName;
 use crate::log::LogFormat;
 use crate::wait::WaitArgs;
 
@@ -23,7 +24,8 @@ pub struct Args {
 /// The agent's programs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run on a node until told to stop (what the DaemonSet does)
+    /// Run on a node until told to stop
+    #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
     /// Print what is on this machine, or in a copy of its files
     #[command(after_help = DISCOVER_EXAMPLES)]
@@ -31,6 +33,15 @@ pub enum Command {
     /// Wait until a rank table is in a file (what a pod's init container does)
     Wait(WaitArgs),
 }
+
+const RUN_EXAMPLES: &str =
+    "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG.
+
+Examples:
+  muster-agent run --node $(hostname)        annotate pods of this node; no coordinator
+  muster-agent run --node n7 --sysroot /host --coordinator https://muster-hub.muster-system:8443
+                                             in a container that has the node's / at /host
+  curl localhost:9641/                       what it sees and does";
 
 const DISCOVER_EXAMPLES: &str = "Examples:
   muster-agent discover                      devices and topology of this machine
@@ -51,7 +62,7 @@ pub struct HostArgs {
     #[arg(long)]
     pub no_tools: bool,
     /// How long one call of a tool may take
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
     pub tool_timeout: Duration,
 }
 
@@ -75,7 +86,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "WHICH", default_value = "internal-ip")]
     pub server_id: ServerIdSource,
     /// The coordinator, https://HOST:PORT; without it pods are annotated, and no tables come
-    #[arg(long, value_name = "URL", env = "MUSTER_COORDINATOR")]
+    #[arg(long, value_name = "URL", env = "MUSTER_COORDINATOR", value_parser = coordinator)]
     pub coordinator: Option<String>,
     /// Certificates that the coordinator's must come from (PEM); read again at each connect
     #[arg(long, value_name = "FILE", default_value = "/var/run/secrets/muster/ca.crt")]
@@ -86,16 +97,16 @@ pub struct RunArgs {
     /// Token for the coordinator (audience muster-coordinator); read again when it changes
     #[arg(long, value_name = "FILE", default_value = "/var/run/secrets/muster/token")]
     pub token_file: PathBuf,
-    /// Address of the status page, metrics and probes
+    /// Address and port of the status page, metrics and probes; 0.0.0.0:9641 opens them to the network
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9641")]
     pub listen: SocketAddr,
     /// How often tools are asked for health and links
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_time)]
     pub poll: Duration,
     /// More extended resources whose devices are NPUs or GPUs, beside those of the vendors' plugins:
     /// ascend:NAME or nvidia:NAME; a NAME may end in *
     #[arg(long = "resource", value_name = "NAME")]
-    pub resources: Vec<String>,
+    pub resources: Vec<ResourceName>,
     /// What is logged: error, warn, info, debug, or a filter like muster_agent::link=debug,info
     #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
     pub log: String,
@@ -123,6 +134,25 @@ pub enum Output {
     Table,
     /// Everything
     Json,
+}
+
+/// The address of a coordinator: `https://host:port`.
+fn coordinator(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("https://").unwrap_or_default();
+    match host.is_empty() || host.starts_with(['/', ':']) || host.contains(char::is_whitespace) {
+        true => Err("the coordinator is reached over TLS: https://HOST:PORT".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// A length of time that is not too short to be meant.
+fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        time if time < Duration::from_millis(100) => {
+            Err(format!("{text} is too short: 100ms at least"))
+        }
+        time => Ok(time),
+    }
 }
 
 /// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use anyhow::Context;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -41,7 +42,9 @@ impl LogLevel {
         let lines = fmt::layer().with_writer(std::io::stderr);
         match json {
             true => registry.with(lines.json().flatten_event(true)).try_init(),
-            false => registry.with(lines.with_target(false)).try_init(),
+            false => registry
+                .with(lines.with_target(false).with_ansi(std::io::stderr().is_terminal()))
+                .try_init(),
         }
         .context("logging")?;
         Ok(Self { handle: Some(handle) })
@@ -57,7 +60,8 @@ impl LogLevel {
         let read = |handle: &reload::Handle<EnvFilter, Registry>| {
             handle.with_current(ToString::to_string).unwrap_or_default()
         };
-        self.handle.as_ref().map(read).unwrap_or_default()
+        let fixed = || "set by the program that this agent is part of".to_owned();
+        self.handle.as_ref().map_or_else(fixed, read)
     }
 
     /// Changes it.
@@ -69,7 +73,10 @@ impl LogLevel {
 }
 
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(filter).with_context(|| {
-        format!("{filter:?} is no log level: try info, debug or muster_agent::link=debug,info")
-    })
+    let what =
+        || format!("{filter:?} is no log level: try info, debug or muster_agent::link=debug,info");
+    // A bare word that is no level would be taken for the name of a module, and silence all others.
+    let level = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    anyhow::ensure!(filter.split(',').all(level), what());
+    EnvFilter::try_new(filter).map_err(|_| anyhow::anyhow!(what()))
 }

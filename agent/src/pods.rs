@@ -125,6 +125,11 @@ pub async fn node_address(client: &Client, node: &str, problems: &Problems) -> I
                     ("no-address", message.to_owned(), None)
                 }
             },
+            Ok(Err(kube::Error::Api(refused))) if refused.code == 404 => {
+                let message =
+                    "there is no such Node; check --node, or NODE_NAME in the pod".to_owned();
+                ("not-found", message, None)
+            }
             Ok(Err(error)) => {
                 let refusal = Refusal::of(&error, "get nodes");
                 (refusal.reason, refusal.message, refusal.retry_after)

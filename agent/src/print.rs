@@ -4,6 +4,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context;
+use muster_proto::device::Vendor;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{DiscoverArgs, HostArgs, Output};
 use crate::discover::{self, Found, matrix};
@@ -33,7 +35,16 @@ pub fn main(args: DiscoverArgs) -> anyhow::Result<()> {
     let DiscoverArgs { host, output } = args;
     let settings = host.settings()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let found = runtime.block_on(discover::once(&settings));
+    let found = runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        // What is dropped takes the tools that it runs along.
+        tokio::select! {
+            found = discover::once(&settings) => Ok(found),
+            _ = interrupt.recv() => Err(anyhow::anyhow!("interrupted")),
+            _ = terminate.recv() => Err(anyhow::anyhow!("told to end")),
+        }
+    })?;
     runtime.shutdown_timeout(Duration::from_millis(100));
     let text = match output {
         Output::Json => serde_json::to_string_pretty(&found.inventory)? + "\n",
@@ -47,7 +58,8 @@ pub fn main(args: DiscoverArgs) -> anyhow::Result<()> {
     let mut problems = String::new();
     for (area, findings) in &found.findings {
         for finding in findings {
-            let line = format!("{area}: {}: {}", finding.subject, finding.message);
+            let line =
+                format!("{area}: {}: {} [{}]", finding.subject, finding.message, finding.reason);
             problems.push_str(&matrix::plain(&line, LONGEST_LINE));
             problems.push('\n');
         }
@@ -64,10 +76,17 @@ fn tables(found: &Found) -> String {
     }
     let mut text = String::new();
     for driver in &inventory.drivers {
-        text.push_str(&format!("{:?} driver {}\n", driver.vendor, driver.version));
+        let vendor = match driver.vendor {
+            Vendor::Ascend => "Ascend",
+            Vendor::Nvidia => "NVIDIA",
+        };
+        text.push_str(&format!("{vendor} driver {}\n", driver.version));
     }
     if let Some(place) = inventory.super_pod {
         text.push_str(&format!("super-pod {}, server {}\n", place.id, place.server_index));
     }
-    format!("{text}\n{}\n{}", matrix::table(inventory), matrix::matrix(inventory))
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    format!("{text}{}\n{}", matrix::table(inventory), matrix::matrix(inventory))
 }

@@ -14,13 +14,16 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 
 use crate::host::{Host, HostError};
 
 /// How much output is taken.
 pub const OUTPUT: usize = 1024 * 1024;
+
+/// How often a program that is being written is tried again.
+const BUSY: usize = 50;
 
 /// How much of the error output is shown.
 const SHOWN: usize = 512;
@@ -160,7 +163,8 @@ impl Tools {
         let io = |error| ToolError::Io { path: path.to_owned(), error };
         // A closed semaphore cannot be: nobody closes it.
         let _slot = self.slots.acquire().await.map_err(|error| io(std::io::Error::other(error)))?;
-        let mut child = Command::new(&program)
+        let mut command = Command::new(&program);
+        command
             .args(args)
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -171,9 +175,8 @@ impl Tools {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(io)?;
+            .kill_on_drop(true);
+        let mut child = start(&mut command).await.map_err(io)?;
         let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let ended = tokio::time::timeout(self.limit, async {
@@ -253,6 +256,19 @@ fn belongs_to_us(found: &Metadata) -> bool {
 
 fn is_shared(found: &Metadata) -> bool {
     found.mode() & 0o022 != 0
+}
+
+/// Starts a program. One that is being written, as in an update of the driver, is busy for a moment.
+async fn start(command: &mut Command) -> std::io::Result<Child> {
+    for _ in 0..BUSY {
+        match command.spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            started => return started,
+        }
+    }
+    command.spawn()
 }
 
 /// A process group that is killed unless it has ended.

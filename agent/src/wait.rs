@@ -41,7 +41,7 @@ use watch::{Watch, Woken};
 /// Arguments of `muster-agent wait`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WaitArgs {
-    /// The table to wait for. A name that ends in .json must hold JSON, and its status must be "completed".
+    /// The table to wait for. A name that ends in .json must hold a JSON object; if it has a status, that must be "completed".
     #[arg(long, value_name = "FILE")]
     pub file: PathBuf,
     /// How long to wait: 90s, 10m, 1h30m, or seconds. Without it, for ever.
@@ -56,7 +56,7 @@ pub struct WaitArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum WaitError {
     /// Time is up.
-    #[error("{file}: not ready after {after:?}: {why}", file = .file.display())]
+    #[error("{file}: not ready after {time:.1?}: {why}", file = .file.display(), time = .after)]
     TimedOut {
         /// The table.
         file: PathBuf,

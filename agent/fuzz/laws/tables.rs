@@ -103,7 +103,9 @@ pub fn wait(bytes: &[u8]) -> bool {
     }
     let value = serde_json::from_slice::<Value>(bytes);
     if let Ok(value) = &value {
+        let table = value.as_object().is_some_and(|table| !table.is_empty());
         match value.get("status") {
+            _ if !table => assert_eq!(seen, Some(NotYet::NoTable)),
             None => assert_eq!(seen, None),
             Some(Value::String(status)) if status == "completed" => assert_eq!(seen, None),
             Some(Value::String(_)) => assert!(matches!(seen, Some(NotYet::Status(_)))),

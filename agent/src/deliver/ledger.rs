@@ -60,6 +60,7 @@ impl Ledger {
         metrics: Metrics,
     ) -> Self {
         let (records, finding) = file.load();
+        let readable = finding.is_none();
         if let Some(finding) = finding {
             problems.raise(Area::Deliver, finding);
         }
@@ -73,6 +74,10 @@ impl Ledger {
             errors: Mutex::default(),
         };
         ledger.verify();
+        if readable {
+            // What cannot be remembered is better known now than after the first table.
+            ledger.save();
+        }
         ledger
     }
 

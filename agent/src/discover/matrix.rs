@@ -1,7 +1,7 @@
 //! An inventory as text for a terminal: a table of devices and the topology as a matrix.
 //!
 //! The matrix has the form that people know from the vendors' own tools. What drivers and tools have written is made
-//! [`plain`] first: a model's name cannot move anybody's cursor.
+//! `plain` first: a model's name cannot move anybody's cursor.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

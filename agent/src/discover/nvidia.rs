@@ -312,6 +312,8 @@ fn device(
         Some(information) if information.excluded => faulty("the driver excludes it"),
         Some(_) => match told.and_then(|told| told.fault.clone()) {
             Some(fault) => Health::Faulty(fault),
+            // A file says that the GPU was there once; only the driver can say that it works.
+            None if seen.file && told.is_none() => Health::Unknown,
             None if seen.file => Health::Ok,
             None if made || known.is_some() => faulty("device file is gone"),
             // The driver makes its files for its first user, who has not come yet.

@@ -100,15 +100,17 @@ impl Settings {
         let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|error| bad(&error))?;
         if !address.starts_with("https://") {
             if !(self.plaintext && stays_here(address)) {
-                let message = format!(
-                    "{address} has no TLS: use https://, or allow plaintext for a loopback address"
-                );
+                let message = format!("{address} has no TLS: use https://");
                 return Err(Failure::new("address-insecure", message));
             }
             return Ok(endpoint);
         }
         let authorities =
             read(&self.ca_file).map_err(|message| Failure::new("certificate-invalid", message))?;
+        if !authorities.contains("-----BEGIN CERTIFICATE-----") {
+            let message = format!("{} holds no certificate in PEM form", self.ca_file.display());
+            return Err(Failure::new("certificate-invalid", message));
+        }
         let mut tls = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(authorities))
             .timeout(self.connect_timeout);

@@ -86,9 +86,7 @@ fn settings(args: RunArgs) -> anyhow::Result<Settings> {
     let mut discover = host.settings()?;
     discover.tools_every = poll;
     let mut names = ResourceNames::default();
-    for resource in resources {
-        names.add(&resource).with_context(|| format!("--resource {resource}"))?;
-    }
+    names.0.extend(resources);
     let coordinator = coordinator.map(|address| link::Settings {
         domain: coordinator_name,
         ..link::Settings::new(address, coordinator_ca, token_file)

@@ -68,11 +68,12 @@ fn problems(page: &mut String, now: &Snapshot) {
             plain(problem.area),
             plain(&problem.subject),
             plain(&problem.message),
+            plain(problem.reason),
             plain(since),
             plain(times),
         ]
     });
-    table(page, &["Area", "Subject", "What is wrong", "Since", ""], rows);
+    table(page, &["Area", "Subject", "What is wrong", "Reason", "Since", ""], rows);
 }
 
 fn devices(page: &mut String, now: &Snapshot) {

@@ -1,8 +1,8 @@
 //! Whether a table is complete, from one look at it.
 //!
-//! Complete is a regular file with something in it. One whose name ends in `.json` must be JSON, and if it is an object with
-//! a `status`, that must be `completed`: readers treat anything else as an error and do not look again. The check
-//! streams: a table of 10 MiB is never held in memory.
+//! Complete is a regular file with something in it. One whose name ends in `.json` must be a JSON object with something in
+//! it, and if it has a `status`, that must be `completed`: readers treat anything else as an error and do not look
+//! again. The check streams: a table of 10 MiB is never held in memory.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -68,6 +68,9 @@ pub enum NotYet {
         /// What is wrong there.
         what: String,
     },
+    /// JSON that is no table.
+    #[error("it is JSON but no table: an object with something in it is expected")]
+    NoTable,
     /// Whoever makes it is not done.
     #[error("its status is {0:?}, not \"completed\"")]
     Status(String),
@@ -121,6 +124,7 @@ pub fn check(json: impl Read) -> io::Result<Option<NotYet>> {
     let head = (&mut json).deserialize_any(Head::Table).and_then(|head| json.end().map(|()| head));
     Ok(match head {
         Ok(Status::None) => None,
+        Ok(Status::NoTable) => Some(NotYet::NoTable),
         Ok(Status::Text(text)) if text == COMPLETED => None,
         Ok(Status::Text(text)) => Some(NotYet::Status(text)),
         Ok(Status::Other) => Some(NotYet::StatusType),
@@ -148,6 +152,9 @@ fn generation(path: &Path, written: SystemTime) -> Option<u64> {
 }
 
 enum Status {
+    /// It is no object, or has nothing in it.
+    NoTable,
+    /// It has none.
     None,
     Text(String),
     Other,
@@ -167,9 +174,10 @@ enum Head {
 impl Table {
     /// Prints a line about it, and its beginning.
     pub fn print(mut self, path: &Path, out: &mut impl Write) -> io::Result<()> {
-        let generation = self.generation.map_or("unknown".to_owned(), |found| found.to_string());
+        let generation =
+            self.generation.map_or(String::new(), |found| format!("generation {found}, "));
         let path = path.display();
-        writeln!(out, "{path} is ready: generation {generation}, {} bytes", self.bytes)?;
+        writeln!(out, "{path} is ready: {generation}{} bytes", self.bytes)?;
         self.file.seek(SeekFrom::Start(0))?;
         let printed = io::copy(&mut (&mut self.file).take(PRINTED), out)?;
         writeln!(out)?;
@@ -186,7 +194,7 @@ impl Table {
 impl Head {
     fn no_text(self) -> Status {
         match self {
-            Self::Table => Status::None,
+            Self::Table => Status::NoTable,
             Self::Status => Status::Other,
         }
     }
@@ -208,11 +216,14 @@ impl<'de> Visitor<'de> for Head {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Status, A::Error> {
-        let mut status = Status::None;
+        let mut status = Status::NoTable;
         while let Some(key) = map.next_key::<String>()? {
             match self {
                 Self::Table if key == "status" => status = map.next_value_seed(Self::Status)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            if matches!(status, Status::NoTable) {
+                status = Status::None;
             }
         }
         Ok(match self {
@@ -244,7 +255,7 @@ impl<'de> Visitor<'de> for Head {
 
     fn visit_str<E>(self, text: &str) -> Result<Status, E> {
         Ok(match self {
-            Self::Table => Status::None,
+            Self::Table => Status::NoTable,
             Self::Status => Status::Text(text.chars().take(64).collect()),
         })
     }

@@ -225,7 +225,10 @@ async fn bad_arguments_are_told_with_a_remedy() {
         (vec!["run"], 2, "--node"),
         (vec!["run", "--node", "n", "--poll", "soon"], 2, "try 10s"),
         (vec!["run", "--node", "n", "--server-id", "eth0"], 2, "--server-id"),
-        (vec!["run", "--node", "n", "--resource", "x"], 1, "ascend:"),
+        (vec!["run", "--node", "n", "--resource", "x"], 2, "ascend:"),
+        (vec!["run", "--node", "n", "--poll", "0s"], 2, "too short"),
+        (vec!["run", "--node", "n", "--coordinator", "http://hub:1"], 2, "https://HOST:PORT"),
+        (vec!["run", "--node", "n", "--log", "nonsense"], 1, "is no log level"),
         (vec!["wait", "--file", "/none/such/file", "--timeout", "10ms"], 3, "/none/such"),
     ] {
         let output = run(&args).await;

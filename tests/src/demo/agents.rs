@@ -29,7 +29,10 @@ pub(super) async fn show(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     .await?;
     narrator
         .step(&format!("{count} agents have found {devices} devices and told the hub, over TLS"));
-    if let Some(address) = agents.iter().find_map(|(_, agent)| agent.address()) {
+    // The first has a port without a link, which is worth a look.
+    let interesting =
+        agents.iter().find(|(node, _)| node.contains("910b")).or(agents.iter().next());
+    if let Some(address) = interesting.and_then(|(_, agent)| agent.address()) {
         narrator.more(&format!("one of their status pages: http://{address}/"));
     }
     Ok(())
