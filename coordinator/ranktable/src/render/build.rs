@@ -1,0 +1,183 @@
+//! Seats and ranks become the structs that templates see.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::group::{Group, Member, Seat, Server};
+use crate::order;
+use crate::table::{
+    DeviceWithRank, PodInfo, RoleInfo, ServerInfo, Shape, SuperPodInfo, Table, Tree,
+};
+
+/// What a table is to have.
+#[derive(Clone, Copy)]
+pub(super) struct Detail {
+    pub(super) pods: bool,
+    pub(super) roles: bool,
+    pub(super) shape: Shape,
+}
+
+/// The table. Servers stand in the given positions, or by their lowest rank; devices stand by rank.
+pub(super) fn table(
+    group: Group,
+    ranks: Vec<u32>,
+    positions: Option<Vec<u32>>,
+    detail: Detail,
+) -> Table {
+    let Group { members, servers, seats } = group;
+    let member_order = order::pod_positions(&members);
+    let seats = by_rank(seats, ranks);
+    let total_devices = seats.len();
+    let mut pods = match detail.pods || detail.roles {
+        true => members.iter().map(|member| pod(member, &servers)).collect(),
+        false => Vec::new(),
+    };
+    let mut infos: Vec<ServerInfo> = servers
+        .iter()
+        .map(|server| describe(server, &members, &member_order, detail.shape))
+        .collect();
+    let mut first_seen: Vec<u32> = vec![u32::MAX; infos.len()];
+    for (rank, seat) in seats.into_iter().enumerate() {
+        let (server, member) = (seat.server, seat.member);
+        let device = device(seat, rank, detail.shape);
+        if let Some(pod) = pods.get_mut(member) {
+            pod.devices.push(device.clone());
+        }
+        if let Some(info) = infos.get_mut(server) {
+            info.devices.push(device);
+        }
+        if let Some(first) = first_seen.get_mut(server).filter(|first| **first == u32::MAX) {
+            *first = u32::try_from(rank).unwrap_or(u32::MAX);
+        }
+    }
+    let servers = sorted(infos, &positions.unwrap_or(first_seen));
+    let pods = sorted(
+        pods.into_iter().zip(members.iter().map(|member| &member.post.role_id)).collect(),
+        &member_order,
+    );
+    let pods: Vec<_> = pods
+        .into_iter()
+        .enumerate()
+        .map(|(index, (pod, id))| (PodInfo { index, ..pod }, id))
+        .collect();
+    Table {
+        status: "completed".to_owned(),
+        server_count: servers.len(),
+        total_devices,
+        timestamp: String::new(),
+        super_pods: super_pods(&servers),
+        servers,
+        roles: if detail.roles { roles(&pods) } else { Vec::new() },
+        pods: if detail.pods { pods.into_iter().map(|(pod, _)| pod).collect() } else { Vec::new() },
+        shape: detail.shape,
+    }
+}
+
+/// The seats by rank; ranks are a permutation.
+fn by_rank(seats: Vec<Seat>, ranks: Vec<u32>) -> Vec<Seat> {
+    if ranks.is_sorted() {
+        return seats;
+    }
+    let mut keyed: Vec<(u32, Seat)> = ranks.into_iter().zip(seats).collect();
+    keyed.sort_by_key(|(rank, _)| *rank);
+    keyed.into_iter().map(|(_, seat)| seat).collect()
+}
+
+/// The items by their positions; those that share one stay as they are.
+fn sorted<T>(items: Vec<T>, positions: &[u32]) -> Vec<T> {
+    let mut keyed: Vec<(u32, T)> = positions.iter().copied().zip(items).collect();
+    keyed.sort_by_key(|(position, _)| *position);
+    keyed.into_iter().map(|(_, item)| item).collect()
+}
+
+fn device(seat: Seat, rank: usize, shape: Shape) -> DeviceWithRank {
+    let device = seat.device;
+    DeviceWithRank {
+        device_id: device.device_id,
+        device_ip: device.device_ip,
+        rank_id: rank.to_string(),
+        super_device_id: device.super_device_id,
+        logic_id: device.logic_id,
+        vnic_ip: device.vnic_ip,
+        level_list: Tree(device.level_list),
+        extras: trees(device.extras),
+        shape,
+    }
+}
+
+/// A server without its devices: of what its pods say, the first that says something counts.
+fn describe(server: &Server, members: &[Member], order: &[u32], shape: Shape) -> ServerInfo {
+    let mut here: Vec<usize> = server.members.clone();
+    here.sort_by_key(|member| order.get(*member));
+    let here: Vec<&Member> = here.iter().filter_map(|member| members.get(*member)).collect();
+    let first = |field: fn(&Member) -> &String| {
+        here.iter().map(|member| field(member)).find(|text| !text.is_empty()).cloned()
+    };
+    let mut extras = BTreeMap::new();
+    for member in here.iter().rev() {
+        extras.extend(member.data.extras.clone());
+    }
+    ServerInfo {
+        server_id: server.id.clone(),
+        devices: Vec::new(),
+        host_ip: first(|member| &member.data.host_ip).unwrap_or_default(),
+        container_ip: first(|member| &member.data.container_ip).unwrap_or_default(),
+        pod_names: here.iter().map(|member| member.name.clone()).collect(),
+        super_pod_id: first(|member| &member.data.super_pod_id).unwrap_or_default(),
+        rack_id: first(|member| &member.data.rack_id).unwrap_or_default(),
+        extras: trees(extras),
+        shape,
+    }
+}
+
+fn pod(member: &Member, servers: &[Server]) -> PodInfo {
+    PodInfo {
+        pod_name: member.name.clone(),
+        namespace: member.namespace.clone(),
+        role: member.post.role.clone(),
+        index: 0,
+        server_id: servers.get(member.server).map(|server| server.id.clone()).unwrap_or_default(),
+        host_ip: member.data.host_ip.clone(),
+        container_ip: member.data.container_ip.clone(),
+        super_pod_id: member.data.super_pod_id.clone(),
+        devices: Vec::new(),
+    }
+}
+
+/// The role instances, in the order of their first pods.
+fn roles(pods: &[(PodInfo, &String)]) -> Vec<RoleInfo> {
+    let mut roles: Vec<RoleInfo> = Vec::new();
+    for (pod, id) in pods {
+        match roles.last_mut().filter(|role| role.role == pod.role && role.role_id == **id) {
+            Some(role) => role.pods.push(pod.clone()),
+            None => roles.push(RoleInfo {
+                role: pod.role.clone(),
+                role_id: (*id).clone(),
+                pods: vec![pod.clone()],
+            }),
+        }
+    }
+    roles
+}
+
+/// The super-pods, by number. Ids below zero say that there is none.
+fn super_pods(servers: &[ServerInfo]) -> Vec<SuperPodInfo> {
+    let mut pods: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let within = |server: &&ServerInfo| {
+        !server.super_pod_id.is_empty() && !server.super_pod_id.starts_with('-')
+    };
+    for server in servers.iter().filter(within) {
+        pods.entry(&server.super_pod_id).or_default().push(server.server_id.clone());
+    }
+    let mut pods: Vec<SuperPodInfo> = pods
+        .into_iter()
+        .map(|(id, server_ids)| SuperPodInfo { super_pod_id: id.to_owned(), server_ids })
+        .collect();
+    pods.sort_by(|left, right| order::numeric(&left.super_pod_id, &right.super_pod_id));
+    pods
+}
+
+fn trees(extras: BTreeMap<String, Json>) -> BTreeMap<String, Tree> {
+    extras.into_iter().map(|(key, value)| (key, Tree(value))).collect()
+}
