@@ -32,6 +32,7 @@
 //!
 //! Start reading at `render`, then `order`.
 
+mod check;
 mod group;
 mod number;
 mod order;
@@ -41,6 +42,7 @@ mod render;
 mod table;
 mod template;
 
+pub use check::{Chip, Facts, Finding, Format, Severity, Spot, check, format};
 pub use group::GroupError;
 pub use number::{Numbering, Stability};
 pub use order::{Order, Place, Topology, is_decimal, numeric};

@@ -25,7 +25,8 @@ fn config_map(name: &str, data: &[(&str, String)]) -> ConfigMap {
 }
 
 fn render(case: &Json, group: &str, order: Order) -> Result<Rendered, RenderError> {
-    let template = config_map("template", &[("ranktable-template", text(case, "ranktable_template"))]);
+    let template =
+        config_map("template", &[("ranktable-template", text(case, "ranktable_template"))]);
     let parser = config_map("parser", &[("parser-template", text(case, "parser_template"))]);
     let template = TableTemplate::read_unverified(&template, Some(&parser))?;
     let pods = case["pods"].as_array().cloned().unwrap_or_default();
@@ -38,8 +39,7 @@ fn render(case: &Json, group: &str, order: Order) -> Result<Rendered, RenderErro
             Pod { name: text(pod, "name"), annotations, ..Pod::default() }
         })
         .collect();
-    let request =
-        Request { changed: NOW, order: Some(order), lenient: true, ..Request::default() };
+    let request = Request { changed: NOW, order: Some(order), lenient: true, ..Request::default() };
     template.render(&pods, &request)
 }
 
@@ -72,7 +72,9 @@ fn miss(case: &Json, expected: &Json) -> Option<String> {
     let group = text(expected, "group");
     let differs = |what: &str, expected: &dyn std::fmt::Debug, got: &dyn std::fmt::Debug| {
         let name = &case["name"];
-        Some(format!("{name}, group {group}: {what}\n    expected {expected:?}\n    got      {got:?}"))
+        Some(format!(
+            "{name}, group {group}: {what}\n    expected {expected:?}\n    got      {got:?}"
+        ))
     };
     let rendered = match (render(case, &group, Order::Seed), expected["error_stage"].as_str()) {
         (Ok(rendered), None) => rendered,
