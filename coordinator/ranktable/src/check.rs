@@ -135,7 +135,9 @@ pub fn format(json: &Json) -> Option<Format> {
         () if has("server_group_list") => Some(Format::Global),
         () if has("rank_list") || json["version"] == "2.0" => Some(Format::Levels),
         () if has("group_list") => Some(Format::Legacy),
-        () if has("prefill_device_list") || has("decode_device_list") => Some(Format::Disaggregated),
+        () if has("prefill_device_list") || has("decode_device_list") => {
+            Some(Format::Disaggregated)
+        }
         () if has("server_list") || has("version") => Some(Format::Concise),
         () => None,
     }
@@ -146,7 +148,12 @@ fn check_object(json: &Json, facts: &Facts, report: &mut Report) {
     let Some(format) = format(json) else {
         // A table that is not ready yet has nothing else.
         if usable {
-            report.error("format_unknown", Spot::default(), "there is no server_list, rank_list, group_list or server_group_list", "render the table with a template for HCCL or MindIE");
+            report.error(
+                "format_unknown",
+                Spot::default(),
+                "there is no server_list, rank_list, group_list or server_group_list",
+                "render the table with a template for HCCL or MindIE",
+            );
         }
         return;
     };
@@ -163,7 +170,12 @@ fn check_object(json: &Json, facts: &Facts, report: &mut Report) {
 /// Whether the table says that it can be used.
 fn status(json: &Json, report: &mut Report) -> bool {
     match json.get("status") {
-        None => report.error("status_missing", Spot::default(), "there is no status", "add \"status\": \"completed\" to the template"),
+        None => report.error(
+            "status_missing",
+            Spot::default(),
+            "there is no status",
+            "add \"status\": \"completed\" to the template",
+        ),
         Some(Json::String(status)) if status == "completed" => {}
         Some(Json::String(status)) => {
             report.error(
@@ -174,7 +186,12 @@ fn status(json: &Json, report: &mut Report) -> bool {
             );
             return false;
         }
-        Some(_) => report.error("status_not_string", Spot::default(), "status is no text", "write it as \"completed\""),
+        Some(_) => report.error(
+            "status_not_string",
+            Spot::default(),
+            "status is no text",
+            "write it as \"completed\"",
+        ),
     }
     true
 }
@@ -188,7 +205,11 @@ fn chip(json: &Json, format: Format, facts: &Facts, report: &mut Report) {
         (Chip::A3, Format::Concise) if version == "1.0" => "1.2",
         (Chip::A3, Format::Levels | Format::Legacy) => "1.2",
         (Chip::Ascend910A | Chip::Ascend910B | Chip::Ascend310P, Format::Levels) => "1.0",
-        (Chip::Ascend910A | Chip::Ascend910B | Chip::Ascend310P, Format::Concise) if version == "1.2" => "1.0",
+        (Chip::Ascend910A | Chip::Ascend910B | Chip::Ascend310P, Format::Concise)
+            if version == "1.2" =>
+        {
+            "1.0"
+        }
         _ => return,
     };
     report.error(
@@ -235,8 +256,7 @@ impl Spot {
 
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts =
-            [("server", &self.server), ("device", &self.device), ("rank", &self.rank)];
+        let parts = [("server", &self.server), ("device", &self.device), ("rank", &self.rank)];
         let mut between = "";
         for (name, value) in parts {
             if let Some(value) = value {
@@ -264,15 +284,34 @@ impl fmt::Display for Finding {
 // === impl Report ===
 
 impl Report {
-    fn error(&mut self, code: &'static str, spot: Spot, message: impl Into<String>, remedy: &'static str) {
+    fn error(
+        &mut self,
+        code: &'static str,
+        spot: Spot,
+        message: impl Into<String>,
+        remedy: &'static str,
+    ) {
         self.add(code, Severity::Error, spot, message.into(), remedy);
     }
 
-    fn warning(&mut self, code: &'static str, spot: Spot, message: impl Into<String>, remedy: &'static str) {
+    fn warning(
+        &mut self,
+        code: &'static str,
+        spot: Spot,
+        message: impl Into<String>,
+        remedy: &'static str,
+    ) {
         self.add(code, Severity::Warning, spot, message.into(), remedy);
     }
 
-    fn add(&mut self, code: &'static str, severity: Severity, spot: Spot, message: String, remedy: &'static str) {
+    fn add(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        spot: Spot,
+        message: String,
+        remedy: &'static str,
+    ) {
         if self.findings.len() < MOST {
             self.findings.push(Finding { code, severity, spot, message, remedy });
         }
@@ -294,7 +333,14 @@ fn shown(json: &Json) -> String {
 }
 
 /// A count that, where it is there, must agree with what is counted.
-fn count(json: &Json, key: &str, code: &'static str, counted: usize, spot: Spot, report: &mut Report) {
+fn count(
+    json: &Json,
+    key: &str,
+    code: &'static str,
+    counted: usize,
+    spot: Spot,
+    report: &mut Report,
+) {
     let Some(said) = json.get(key) else { return };
     if shown(said).trim() != counted.to_string() {
         let message = format!("{key} is {}, but there are {counted}", shown(said));
@@ -302,5 +348,5 @@ fn count(json: &Json, key: &str, code: &'static str, counted: usize, spot: Spot,
     }
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

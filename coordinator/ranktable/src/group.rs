@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::parse::{DeviceData, ParseError, Parser, PodData};
+use crate::parse::{DeviceData, DeviceMore, ParseError, Parser, PodData};
 use crate::pod::{Pod, Post};
 use crate::template::TableTemplate;
 
@@ -70,7 +70,9 @@ pub enum GroupError {
         error: ParseError,
     },
     /// A pod holds no device.
-    #[error("pod {pod} on server {server:?} names no devices: wait for its node's agent, or take it out of the group")]
+    #[error(
+        "pod {pod} on server {server:?} names no devices: wait for its node's agent, or take it out of the group"
+    )]
     NoDevices {
         /// The pod.
         pod: String,
@@ -78,7 +80,9 @@ pub enum GroupError {
         server: String,
     },
     /// A device has two holders.
-    #[error("device {device} of server {server} is named twice, by pod {first} and by pod {second}: one of the annotations is stale or forged")]
+    #[error(
+        "device {device} of server {server} is named twice, by pod {first} and by pod {second}: one of the annotations is stale or forged"
+    )]
     Twice {
         /// The server.
         server: String,
@@ -144,10 +148,9 @@ impl Group {
         let mut servers: HashMap<String, usize> = HashMap::new();
         for pod in pods {
             let Some(annotation) = pod.annotation() else { continue };
-            let data = parser.parse(annotation).map_err(|error| GroupError::Unreadable {
-                pod: pod.full_name(),
-                error,
-            })?;
+            let data = parser
+                .parse(annotation)
+                .map_err(|error| GroupError::Unreadable { pod: pod.full_name(), error })?;
             if !lenient {
                 validate(pod, &data)?;
             }
@@ -161,9 +164,6 @@ impl Group {
                 }
             };
             group.add(pod, server, data);
-        }
-        if !lenient {
-            group.each_device_once()?;
         }
         Ok(group)
     }
@@ -185,24 +185,34 @@ impl Group {
         self.members.push(Member { name, namespace, post: pod.post(), server, data });
     }
 
-    fn each_device_once(&self) -> Result<(), GroupError> {
-        let mut holders: HashMap<(usize, &str), usize> = HashMap::with_capacity(self.seats.len());
-        for seat in &self.seats {
-            let device = seat.device.device_id.as_str();
-            if let Some(first) = holders.insert((seat.server, device), seat.member) {
-                let name = |member: usize| {
-                    self.members.get(member).map(Member::full_name).unwrap_or_default()
-                };
-                let server = self.servers.get(seat.server).map(|server| server.id.clone());
-                return Err(GroupError::Twice {
-                    server: server.unwrap_or_default(),
-                    device: device.to_owned(),
-                    first: name(first),
-                    second: name(seat.member),
-                });
+    /// Refuses a device that is there twice. Where the order puts equal ids beside each other, only neighbours are
+    /// compared.
+    pub(crate) fn each_device_once(&self, neighbours: bool) -> Result<(), GroupError> {
+        let key = |seat: &Seat| (seat.server, seat.device.device_id.clone());
+        let same = |one: &Seat, other: &Seat| {
+            one.server == other.server && one.device.device_id == other.device.device_id
+        };
+        let twice = match neighbours {
+            true => {
+                let mut pairs = self.seats.iter().zip(self.seats.iter().skip(1));
+                pairs.find(|(one, other)| same(one, other))
             }
-        }
-        Ok(())
+            false => {
+                let mut holders: HashMap<_, &Seat> = HashMap::with_capacity(self.seats.len());
+                let held = |seat| Some((holders.insert(key(seat), seat)?, seat));
+                self.seats.iter().find_map(held)
+            }
+        };
+        let Some((first, second)) = twice else { return Ok(()) };
+        let name =
+            |seat: &Seat| self.members.get(seat.member).map(Member::full_name).unwrap_or_default();
+        let server = self.servers.get(second.server).map(|server| server.id.clone());
+        Err(GroupError::Twice {
+            server: server.unwrap_or_default(),
+            device: second.device.device_id.clone(),
+            first: name(first),
+            second: name(second),
+        })
     }
 }
 
@@ -236,7 +246,8 @@ fn validate(pod: &Pod, data: &PodData) -> Result<(), GroupError> {
         Err(GroupError::Invalid { pod, field, value, allowed })
     };
     if !is_token(&data.server_id, 253) {
-        let allowed = "a server id has 1 to 253 letters, digits, dots, colons, dashes and underscores";
+        let allowed =
+            "a server id has 1 to 253 letters, digits, dots, colons, dashes and underscores";
         return invalid("serverId", &data.server_id, allowed);
     }
     if data.devices.is_empty() {
@@ -248,14 +259,16 @@ fn validate(pod: &Pod, data: &PodData) -> Result<(), GroupError> {
             let allowed = "a device id is a number without leading zeros, or a word of up to 64 letters, digits and dashes";
             return invalid("deviceId", &device.device_id, allowed);
         }
-        for (field, value) in [("deviceIp", &device.device_ip), ("vnicIp", &device.vnic_ip)] {
+        let none = DeviceMore::default();
+        let more = device.more.as_deref().unwrap_or(&none);
+        for (field, value) in [("deviceIp", &device.device_ip), ("vnicIp", &more.vnic_ip)] {
             if !value.is_empty() && !value.split(',').all(is_usable_address) {
                 let allowed = "an address of a port, neither loopback nor unspecified; empty if there is none";
                 return invalid(field, value, allowed);
             }
         }
-        if !device.super_device_id.is_empty() && device.super_device_id.parse::<i64>().is_err() {
-            return invalid("superDeviceId", &device.super_device_id, "a number");
+        if !more.super_device_id.is_empty() && more.super_device_id.parse::<i64>().is_err() {
+            return invalid("superDeviceId", &more.super_device_id, "a number");
         }
     }
     for (field, value) in [("hostIp", &data.host_ip), ("containerIp", &data.container_ip)] {
@@ -298,5 +311,5 @@ fn some(names: &[String]) -> String {
     }
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

@@ -33,7 +33,9 @@
 //! Start reading at `render`, then `order`.
 
 mod check;
+mod diff;
 mod group;
+pub mod migrate;
 mod number;
 mod order;
 mod parse;
@@ -43,11 +45,12 @@ mod table;
 mod template;
 
 pub use check::{Chip, Facts, Finding, Format, Severity, Spot, check, format};
+pub use diff::{Diff, DiffError, Seat, diff};
 pub use group::GroupError;
 pub use number::{Numbering, Stability};
 pub use order::{Order, Place, Topology, is_decimal, numeric};
-pub use parse::{DeviceData, ParseError, PodData};
+pub use parse::{DeviceData, DeviceMore, ParseError, PodData};
 pub use pod::{Pod, PodList, Post, RANK_GROUP};
 pub use render::{RenderError, Rendered, Request};
-pub use table::{DeviceWithRank, PodInfo, RoleInfo, ServerInfo, SuperPodInfo, Table, Tree};
+pub use table::{DeviceWithRank, PodInfo, Rank, RoleInfo, ServerInfo, SuperPodInfo, Table, Tree};
 pub use template::{ConfigMap, Level, NAMESPACE, STANDARD_PARSER, TableTemplate, TemplateError};

@@ -83,36 +83,41 @@ impl Order {
         };
         let servers = match self {
             Self::Seed | Self::Numeric => positions(group.servers.len(), |left, right| {
-                group.servers.get(left).map(|server| &server.id).cmp(&group.servers.get(right).map(|server| &server.id))
+                group
+                    .servers
+                    .get(left)
+                    .map(|server| &server.id)
+                    .cmp(&group.servers.get(right).map(|server| &server.id))
             }),
             Self::Pod => vec![0; group.servers.len()],
             Self::Topology => topology_positions(group, topology),
         };
-        let at = |positions: &[u32], index: usize| positions.get(index).copied().unwrap_or(u32::MAX);
-        let places = |seat: &Seat| match (self, topology) {
-            (Self::Topology, Some(topology)) => {
-                let id = group.servers.get(seat.server).map(|server| server.id.as_str());
-                let place = id.and_then(|id| topology.servers.get(id));
-                place.and_then(|place| place.devices.get(&seat.device.device_id)).copied()
+        let at =
+            |positions: &[u32], index: usize| positions.get(index).copied().unwrap_or(u32::MAX);
+        let places = |seat: &Seat| {
+            match (self, topology) {
+                (Self::Topology, Some(topology)) => {
+                    let id = group.servers.get(seat.server).map(|server| server.id.as_str());
+                    let place = id.and_then(|id| topology.servers.get(id));
+                    place.and_then(|place| place.devices.get(&seat.device.device_id)).copied()
+                }
+                _ => None,
             }
-            _ => None,
-        }
-        .unwrap_or(u32::MAX);
-        // Keys are computed once; the ids decide only within a server.
-        let mut keyed: Vec<_> = std::mem::take(&mut group.seats)
-            .into_iter()
-            .map(|seat| {
-                let key = (at(&servers, seat.server), at(&members, seat.member), places(&seat));
-                (key, seat)
-            })
-            .collect();
-        keyed.sort_by(|(left, one), (right, other)| {
-            left.cmp(right).then_with(|| {
-                let (one, other) = (&one.device.device_id, &other.device.device_id);
-                if self == Self::Seed { one.cmp(other) } else { numeric(one, other) }
+            .unwrap_or(u32::MAX)
+        };
+        let mut seats = std::mem::take(&mut group.seats);
+        seats.sort_by(|one, other| {
+            let key = |seat: &Seat| (at(&servers, seat.server), at(&members, seat.member));
+            let ids = (&one.device.device_id, &other.device.device_id);
+            key(one).cmp(&key(other)).then_with(|| match self {
+                Self::Seed => ids.0.cmp(ids.1),
+                Self::Numeric | Self::Pod => numeric(ids.0, ids.1),
+                Self::Topology => {
+                    places(one).cmp(&places(other)).then_with(|| numeric(ids.0, ids.1))
+                }
             })
         });
-        group.seats = keyed.into_iter().map(|(_, seat)| seat).collect();
+        group.seats = seats;
         Positions { by_server: (self != Self::Pod).then_some(servers) }
     }
 }
@@ -150,14 +155,18 @@ pub(crate) fn pod_positions(members: &[Member]) -> Vec<u32> {
         let instance = (member.post.role.as_str(), member.post.role_id.as_str());
         *entries.entry(instance).or_default() |= member.post.entry;
     }
-    let key = |index: usize| {
-        let member = members.get(index)?;
-        let post = &member.post;
-        let entered = entries.get(&(post.role.as_str(), post.role_id.as_str())).copied();
-        let pod = (post.index.is_none(), post.index, &member.name, &member.namespace);
-        Some((!entered.unwrap_or_default(), &post.role, post.role_index, &post.role_id, !post.entry, pod))
-    };
-    positions(members.len(), |left, right| key(left).cmp(&key(right)))
+    let keys: Vec<_> = members
+        .iter()
+        .map(|member| {
+            let post = &member.post;
+            let entered = entries.get(&(post.role.as_str(), post.role_id.as_str())).copied();
+            let instance =
+                (!entered.unwrap_or_default(), &post.role, post.role_index, &post.role_id);
+            let pod = (!post.entry, post.index.is_none(), post.index);
+            (instance, pod, &member.name, &member.namespace)
+        })
+        .collect();
+    positions(members.len(), |left, right| keys.get(left).cmp(&keys.get(right)))
 }
 
 fn topology_positions(group: &Group, topology: Option<&Topology>) -> Vec<u32> {
@@ -200,5 +209,5 @@ fn positions(count: usize, mut compare: impl FnMut(usize, usize) -> Ordering) ->
     positions
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

@@ -15,14 +15,13 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use muster_proto::annotation::{LARGEST, MOST_DEVICES};
-use serde_json::Value as Json;
-
+use crate::table::Tree;
 use crate::template::{Source, TableTemplate, TemplateError};
+use muster_proto::annotation::{LARGEST, MOST_DEVICES};
 use node::Node;
 
 /// What one pod holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodData {
     /// The pod's name, as the annotation says.
     pub pod_name: String,
@@ -39,16 +38,23 @@ pub struct PodData {
     /// The rack of the node.
     pub rack_id: String,
     /// What else the parser found.
-    pub extras: BTreeMap<String, Json>,
+    pub extras: BTreeMap<String, Tree>,
 }
 
 /// One device of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceData {
     /// Its id on the server.
     pub device_id: String,
     /// The address of its port, or several with commas; may be empty.
     pub device_ip: String,
+    /// What only some devices have. A table may have a hundred thousand devices, so it takes no room where it is not.
+    pub more: Option<Box<DeviceMore>>,
+}
+
+/// What only some devices have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeviceMore {
     /// What names it in its super-pod.
     pub super_device_id: String,
     /// Its number among the visible ones.
@@ -56,9 +62,9 @@ pub struct DeviceData {
     /// Its address on the super-pod's network.
     pub vnic_ip: String,
     /// The layers of its network, as HCCL 2.0 wants them.
-    pub level_list: Json,
+    pub level_list: Tree,
     /// What else the parser found.
-    pub extras: BTreeMap<String, Json>,
+    pub extras: BTreeMap<String, Tree>,
 }
 
 /// Why an annotation cannot be read.
@@ -129,16 +135,13 @@ impl<'a> Parser<'a> {
         }
         self.buffer.clear();
         let template = self.source.get()?;
-        template
-            .execute(annotation, &mut self.buffer)
-            .map_err(|error| self.source.error(error))?;
+        template.execute(annotation, &mut self.buffer).map_err(|error| self.source.error(error))?;
         let text = std::str::from_utf8(&self.buffer)
             .map_err(|error| ParseError::Output(error.to_string()))?;
-        let node = match plain::read(text) {
-            Some(node) => node,
-            None => yaml::read(text).map_err(ParseError::Output)?,
+        let pod = match plain::read(text) {
+            Some(pod) => pod,
+            None => yaml::read(text).and_then(PodData::try_from).map_err(ParseError::Output)?,
         };
-        let pod = PodData::try_from(node).map_err(ParseError::Output)?;
         match pod.devices.len() {
             count if count > MOST_DEVICES => Err(ParseError::TooMany(count)),
             _ => Ok(pod),
@@ -148,25 +151,38 @@ impl<'a> Parser<'a> {
 
 // === impl PodData ===
 
-impl TryFrom<Node<'_>> for PodData {
+impl PodData {
+    /// The text field that a key fills.
+    fn text(&mut self, key: &str) -> Option<&mut String> {
+        match key {
+            "podName" => Some(&mut self.pod_name),
+            "serverId" => Some(&mut self.server_id),
+            "hostIp" => Some(&mut self.host_ip),
+            "containerIp" => Some(&mut self.container_ip),
+            "superPodId" => Some(&mut self.super_pod_id),
+            "rackId" => Some(&mut self.rack_id),
+            _ => None,
+        }
+    }
+}
+
+impl TryFrom<Node> for PodData {
     type Error = String;
 
-    fn try_from(node: Node<'_>) -> Result<Self, String> {
+    fn try_from(node: Node) -> Result<Self, String> {
         let mut pod = Self::default();
         for (key, value) in node.into_map("the pod")? {
-            match known(&key, &POD_KEYS) {
-                Some("podName") => pod.pod_name = value.into_text("podName")?,
-                Some("serverId") => pod.server_id = value.into_text("serverId")?,
-                Some("devices") => {
+            let known = known(&key, &POD_KEYS);
+            match known.and_then(|key| pod.text(key)) {
+                Some(field) => *field = value.into_text(&key)?,
+                None if known == Some("devices") => {
                     let devices = value.into_list("devices")?;
                     pod.devices =
                         devices.into_iter().map(DeviceData::try_from).collect::<Result<_, _>>()?;
                 }
-                Some("hostIp") => pod.host_ip = value.into_text("hostIp")?,
-                Some("containerIp") => pod.container_ip = value.into_text("containerIp")?,
-                Some("superPodId") => pod.super_pod_id = value.into_text("superPodId")?,
-                Some("rackId") => pod.rack_id = value.into_text("rackId")?,
-                _ => drop(pod.extras.insert(key.into_owned(), value.into_json())),
+                // Null is as good as nothing.
+                None if matches!(value, Node::Null) => {}
+                None => drop(pod.extras.insert(key, Tree(value.into_json()))),
             }
         }
         Ok(pod)
@@ -175,20 +191,41 @@ impl TryFrom<Node<'_>> for PodData {
 
 // === impl DeviceData ===
 
-impl TryFrom<Node<'_>> for DeviceData {
+impl DeviceData {
+    /// The text field that a key fills.
+    fn text(&mut self, key: &str) -> Option<&mut String> {
+        match key {
+            "deviceId" => Some(&mut self.device_id),
+            "deviceIp" => Some(&mut self.device_ip),
+            "superDeviceId" => Some(&mut self.more().super_device_id),
+            "logicId" => Some(&mut self.more().logic_id),
+            "vnicIp" => Some(&mut self.more().vnic_ip),
+            _ => None,
+        }
+    }
+
+    fn more(&mut self) -> &mut DeviceMore {
+        self.more.get_or_insert_default()
+    }
+}
+
+impl TryFrom<Node> for DeviceData {
     type Error = String;
 
-    fn try_from(node: Node<'_>) -> Result<Self, String> {
+    fn try_from(node: Node) -> Result<Self, String> {
         let mut device = Self::default();
         for (key, value) in node.into_map("a device")? {
-            match known(&key, &DEVICE_KEYS) {
-                Some("deviceId") => device.device_id = value.into_text("deviceId")?,
-                Some("deviceIp") => device.device_ip = value.into_text("deviceIp")?,
-                Some("superDeviceId") => device.super_device_id = value.into_text("superDeviceId")?,
-                Some("logicId") => device.logic_id = value.into_text("logicId")?,
-                Some("vnicIp") => device.vnic_ip = value.into_text("vnicIp")?,
-                Some("levelList") => device.level_list = value.into_json(),
-                _ => drop(device.extras.insert(key.into_owned(), value.into_json())),
+            // Null is as good as nothing.
+            if matches!(value, Node::Null) {
+                continue;
+            }
+            let known = known(&key, &DEVICE_KEYS);
+            match known.and_then(|key| device.text(key)) {
+                Some(field) => *field = value.into_text(&key)?,
+                None if known == Some("levelList") => {
+                    device.more().level_list = Tree(value.into_json());
+                }
+                None => drop(device.more().extras.insert(key, Tree(value.into_json()))),
             }
         }
         Ok(device)
@@ -205,5 +242,5 @@ fn known(key: &str, keys: &[&'static str]) -> Option<&'static str> {
     keys.iter().copied().find(|known| known.eq_ignore_ascii_case(key))
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

@@ -141,8 +141,7 @@ impl Pod {
         let label = |key: &str| self.labels.get(key).map(String::as_str);
         let role = ROLE.iter().find_map(|key| label(key)).unwrap_or_default();
         let role_index = ROLE_INDEX.iter().find_map(|key| label(key)?.parse().ok());
-        let role_index =
-            role_index.or_else(|| last_number(label(ROLE_ID)?)).unwrap_or_default();
+        let role_index = role_index.or_else(|| last_number(label(ROLE_ID)?)).unwrap_or_default();
         let role_id = match label(ROLE_ID) {
             Some(id) => id.to_owned(),
             None if role.is_empty() => String::new(),

@@ -53,7 +53,9 @@ pub enum RenderError {
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// The file would not be JSON although its name says so.
-    #[error("ConfigMap {config_map}, key ranktable-template: the output for {filename} is no JSON: {message}; quote every text with quote or toJson")]
+    #[error(
+        "ConfigMap {config_map}, key ranktable-template: the output for {filename} is no JSON: {message}; quote every text with quote or toJson"
+    )]
     NotJson {
         /// The template's ConfigMap.
         config_map: String,
@@ -101,6 +103,9 @@ impl TableTemplate {
         let mut group = Group::read(self, pods, request.lenient)?;
         let order = request.order.unwrap_or(self.order);
         let positions = order.arrange(&mut group, request.topology);
+        if !request.lenient {
+            group.each_device_once(positions.by_server.is_some())?;
+        }
         let previous = request.previous.filter(|_| self.stability == Stability::Keep);
         let ranks = number::assign(&group, previous);
         let positions = positions.by_server.filter(|_| previous.is_none());
@@ -144,14 +149,13 @@ impl Table {
         let mut numbering = Numbering::default();
         for server in &self.servers {
             for device in &server.devices {
-                if let Ok(rank) = device.rank_id.parse() {
-                    numbering.insert(&server.server_id, &device.device_id, rank);
-                }
+                let rank = device.rank_id.number();
+                numbering.insert(&server.server_id, &device.device_id, rank);
             }
         }
         numbering
     }
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

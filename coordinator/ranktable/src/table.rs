@@ -5,9 +5,12 @@
 //! printing a whole struct gives what it gave.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use gotemplate::{Data, Numbers, Struct, Value};
 use serde_json::Value as Json;
+
+use crate::parse::DeviceMore;
 
 /// A table: the dot of the template.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,17 +64,9 @@ pub struct DeviceWithRank {
     /// Its address.
     pub device_ip: String,
     /// Its rank.
-    pub rank_id: String,
-    /// What names it in its super-pod.
-    pub super_device_id: String,
-    /// Its number among the visible ones.
-    pub logic_id: String,
-    /// Its address on the super-pod's network.
-    pub vnic_ip: String,
-    /// The layers of its network.
-    pub level_list: Tree,
-    /// What else the parser found.
-    pub extras: BTreeMap<String, Tree>,
+    pub rank_id: Rank,
+    /// What only some devices have; templates see its fields as the device's own.
+    pub more: Option<Box<DeviceMore>>,
     pub(crate) shape: Shape,
 }
 
@@ -196,10 +191,134 @@ shaped!(ServerInfo as "main.ServerInfo", 2 {
     ServerId: server_id, Devices: devices, HostIp: host_ip, ContainerIp: container_ip,
     PodNames: pod_names, SuperPodId: super_pod_id, RackId: rack_id, Extras: extras,
 });
-shaped!(DeviceWithRank as "main.DeviceWithRank", 3 {
-    DeviceId: device_id, DeviceIp: device_ip, RankId: rank_id, SuperDeviceId: super_device_id,
-    LogicId: logic_id, VnicIp: vnic_ip, LevelList: level_list, Extras: extras,
-});
+/// A rank as text. It lies in the device itself: a table has as many as it has devices.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    digits: [u8; 10],
+    first: u8,
+}
+
+// === impl Rank ===
+
+impl Rank {
+    /// The text of a number.
+    pub fn new(mut rank: u32) -> Self {
+        let (mut digits, mut first) = ([b'0'; 10], 10);
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rank % 10) as u8;
+            rank /= 10;
+            first -= 1;
+            if rank == 0 {
+                break;
+            }
+        }
+        Self { digits, first }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        let digits = self.digits.get(usize::from(self.first)..).unwrap_or_default();
+        std::str::from_utf8(digits).unwrap_or_default()
+    }
+
+    /// The number.
+    pub fn number(&self) -> u32 {
+        self.as_str().parse().unwrap_or_default()
+    }
+}
+
+impl Default for Rank {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl fmt::Display for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Rank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Data for Rank {
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        Value::from(self.as_str())
+    }
+}
+
+// === impl DeviceWithRank ===
+
+static NO_MORE: DeviceMore = DeviceMore {
+    super_device_id: String::new(),
+    logic_id: String::new(),
+    vnic_ip: String::new(),
+    level_list: Tree(Json::Null),
+    extras: BTreeMap::new(),
+};
+
+impl DeviceWithRank {
+    /// What only some devices have; nothing where this one has none of it.
+    pub fn more(&self) -> &DeviceMore {
+        self.more.as_deref().unwrap_or(&NO_MORE)
+    }
+}
+
+impl Struct for DeviceWithRank {
+    fn type_name(&self) -> &'static str {
+        "main.DeviceWithRank"
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        match self.shape {
+            Shape::Full => &[
+                "DeviceId",
+                "DeviceIp",
+                "RankId",
+                "SuperDeviceId",
+                "LogicId",
+                "VnicIp",
+                "LevelList",
+                "Extras",
+            ],
+            Shape::Seed => &["DeviceId", "DeviceIp", "RankId"],
+        }
+    }
+
+    #[inline]
+    fn field(&self, index: usize) -> Value<'_> {
+        match index {
+            0 => self.device_id.value(),
+            1 => self.device_ip.value(),
+            2 => self.rank_id.value(),
+            3 => self.more().super_device_id.value(),
+            4 => self.more().logic_id.value(),
+            5 => self.more().vnic_ip.value(),
+            6 => self.more().level_list.value(),
+            7 => self.more().extras.value(),
+            _ => Value::Missing,
+        }
+    }
+}
+
+impl Data for DeviceWithRank {
+    fn value(&self) -> Value<'_> {
+        Value::Struct(self)
+    }
+
+    fn slice_name() -> &'static str {
+        "[]main.DeviceWithRank"
+    }
+
+    fn map_name() -> &'static str {
+        "map[string]main.DeviceWithRank"
+    }
+}
 
 // === impl Tree ===
 

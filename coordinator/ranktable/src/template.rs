@@ -119,7 +119,9 @@ pub enum TemplateError {
         allowed: &'static str,
     },
     /// It names a parser that is not there.
-    #[error("ConfigMap {config_map}, key pod-parser-template: there is no ConfigMap {parser}; create it or drop the key")]
+    #[error(
+        "ConfigMap {config_map}, key pod-parser-template: there is no ConfigMap {parser}; create it or drop the key"
+    )]
     NoParser {
         /// The ConfigMap.
         config_map: String,
@@ -188,22 +190,15 @@ impl ConfigMap {
     }
 
     /// The template under the key; not trimmed, since blanks are part of the output.
-    fn source(&self, key: &'static str) -> Result<Source, TemplateError> {
-        match self.data.get(key) {
-            Some(text) if !text.trim().is_empty() => Ok(Source::new(&self.name, key, text)),
-            _ => Err(TemplateError::Missing { config_map: self.name.clone(), key }),
-        }
+    fn source(&self, key: &'static str) -> Source {
+        Source::new(&self.name, key, self.data.get(key).map(String::as_str).unwrap_or_default())
     }
 }
 
 impl From<Object> for ConfigMap {
     fn from(object: Object) -> Self {
         let Object { metadata, data } = object;
-        Self {
-            name: metadata.name,
-            namespace: metadata.namespace,
-            data: data.unwrap_or_default(),
-        }
+        Self { name: metadata.name, namespace: metadata.namespace, data: data.unwrap_or_default() }
     }
 }
 
@@ -227,19 +222,19 @@ impl TableTemplate {
     /// other is named.
     pub fn read(template: &ConfigMap, parser: Option<&ConfigMap>) -> Result<Self, TemplateError> {
         let read = Self::read_unverified(template, parser)?;
-        read.parser.get()?;
-        read.table.get()?;
+        read.parser.verify()?;
+        read.table.verify()?;
         Ok(read)
     }
 
-    /// Like [`TableTemplate::read`], but a Go template that does not parse is an error only when it is used. The
-    /// recorded behaviour of the original is of this kind.
+    /// Like [`TableTemplate::read`], but a Go template that does not parse is an error only when it is used, and one
+    /// that is not there is empty. The recorded behaviour of the original is of this kind.
     pub fn read_unverified(
         template: &ConfigMap,
         parser: Option<&ConfigMap>,
     ) -> Result<Self, TemplateError> {
         let parser = match parser {
-            Some(parser) => parser.source(PARSER)?,
+            Some(parser) => parser.source(PARSER),
             None if template.parser_name() == STANDARD_PARSER => {
                 Source::new(STANDARD_PARSER, PARSER, STANDARD_SOURCE)
             }
@@ -269,7 +264,7 @@ impl TableTemplate {
             mount_path: mount_path.to_owned(),
             filename: filename.to_owned(),
             parser,
-            table: template.source(TABLE)?,
+            table: template.source(TABLE),
         })
     }
 }
@@ -280,16 +275,22 @@ impl Source {
     fn new(config_map: &str, key: &'static str, text: &str) -> Self {
         // What a parser writes about one pod is small; a table may have a hundred thousand ranks.
         let limits = match key {
-            PARSER => Limits {
-                output: LARGEST,
-                steps: 10_000_000,
-                work: 64 << 20,
-                ..Limits::default()
-            },
+            PARSER => {
+                Limits { output: LARGEST, steps: 10_000_000, work: 64 << 20, ..Limits::default() }
+            }
             _ => Limits::default(),
         };
         let compiled = Template::parse_within(key, text, &Functions::standard(), limits);
         Self { config_map: config_map.to_owned(), key, compiled, text: text.to_owned() }
+    }
+
+    /// There is a template, and it parses.
+    fn verify(&self) -> Result<(), TemplateError> {
+        if self.text.trim().is_empty() {
+            let (config_map, key) = (self.config_map.clone(), self.key);
+            return Err(TemplateError::Missing { config_map, key });
+        }
+        self.get().map(drop)
     }
 
     /// The compiled template.
@@ -328,5 +329,5 @@ fn is_filename(name: &str) -> bool {
     name.len() <= 253 && name.bytes().all(fits) && name != "." && !name.starts_with("..")
 }
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests;

@@ -46,7 +46,7 @@ fn render(case: &Json, group: &str, order: Order) -> Result<Rendered, RenderErro
 fn data(rendered: &Rendered) -> Json {
     let table = &rendered.table;
     let devices = |server: &muster_ranktable::ServerInfo| -> Json {
-        let device = |device: &muster_ranktable::DeviceWithRank| json!({"DeviceId": device.device_id, "DeviceIp": device.device_ip, "RankId": device.rank_id});
+        let device = |device: &muster_ranktable::DeviceWithRank| json!({"DeviceId": device.device_id, "DeviceIp": device.device_ip, "RankId": device.rank_id.as_str()});
         server.devices.iter().map(device).collect()
     };
     let servers: Json = table
@@ -62,7 +62,7 @@ fn ranks(rendered: &Rendered) -> Json {
     let servers = rendered.table.servers.iter();
     let ranks = servers.flat_map(|server| {
         let devices = server.devices.iter();
-        devices.map(|device| json!([server.server_id, device.device_id, device.rank_id]))
+        devices.map(|device| json!([server.server_id, device.device_id, device.rank_id.as_str()]))
     });
     ranks.collect()
 }

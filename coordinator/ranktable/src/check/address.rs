@@ -54,7 +54,10 @@ impl Addresses {
             report.error(
                 "device_ip_count_mismatch",
                 spot.clone(),
-                format!("the device has {count} addresses, others have {}", self.count.unwrap_or_default()),
+                format!(
+                    "the device has {count} addresses, others have {}",
+                    self.count.unwrap_or_default()
+                ),
                 "give all devices the same number of addresses",
             );
         }

@@ -24,7 +24,12 @@ impl Ranks {
         match device.get("rank_id") {
             None => {
                 self.unreadable = true;
-                report.error("rank_id_missing", spot.clone(), "the device has no rank_id", "add it to the template");
+                report.error(
+                    "rank_id_missing",
+                    spot.clone(),
+                    "the device has no rank_id",
+                    "add it to the template",
+                );
             }
             Some(Json::String(rank)) if is_decimal(rank) && rank.len() < 10 => {
                 self.note(rank.parse().unwrap_or(u64::MAX), spot, report);
@@ -35,7 +40,12 @@ impl Ranks {
             }
             Some(rank) => {
                 self.unreadable = true;
-                report.error("rank_id_not_decimal", spot.clone(), format!("rank_id {rank} is no number from 0"), "write ranks as \"0\", \"1\", …");
+                report.error(
+                    "rank_id_not_decimal",
+                    spot.clone(),
+                    format!("rank_id {rank} is no number from 0"),
+                    "write ranks as \"0\", \"1\", …",
+                );
             }
         }
     }
@@ -72,7 +82,11 @@ impl Ranks {
         report.error(
             "rank_id_not_contiguous",
             spot,
-            format!("rank {missing} is missing: {} devices need the ranks 0 to {}", self.count, self.count - 1),
+            format!(
+                "rank {missing} is missing: {} devices need the ranks 0 to {}",
+                self.count,
+                self.count - 1
+            ),
             "number the devices from 0 without gaps",
         );
     }

@@ -1,27 +1,23 @@
 //! What a parser template wrote, before it is known to be a pod.
 
-use std::borrow::Cow;
-
 use serde_json::Value as Json;
 
 /// A value of YAML or JSON.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node<'a> {
+pub(super) enum Node {
     Null,
     Bool(bool),
     Int(i128),
     Float(f64),
-    Text(Cow<'a, str>),
-    List(Vec<Node<'a>>),
+    Text(String),
+    List(Vec<Node>),
     /// In the order of the text; every key once.
-    Map(Entries<'a>),
+    Map(Vec<(String, Node)>),
 }
-
-pub(super) type Entries<'a> = Vec<(Cow<'a, str>, Node<'a>)>;
 
 // === impl Node ===
 
-impl<'a> Node<'a> {
+impl Node {
     /// A scalar as text; nothing is the empty text.
     pub(super) fn into_text(self, what: &str) -> Result<String, String> {
         match self {
@@ -29,7 +25,7 @@ impl<'a> Node<'a> {
             Self::Bool(value) => Ok(value.to_string()),
             Self::Int(value) => Ok(value.to_string()),
             Self::Float(value) => Ok(float_text(value)),
-            Self::Text(text) => Ok(text.into_owned()),
+            Self::Text(text) => Ok(text),
             Self::List(_) => Err(format!("{what} is a list, a text is expected")),
             Self::Map(_) => Err(format!("{what} is a mapping, a text is expected")),
         }
@@ -43,7 +39,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    pub(super) fn into_map(self, what: &str) -> Result<Entries<'a>, String> {
+    pub(super) fn into_map(self, what: &str) -> Result<Vec<(String, Self)>, String> {
         match self {
             Self::Null => Ok(Vec::new()),
             Self::Map(entries) => Ok(entries),
@@ -61,10 +57,10 @@ impl<'a> Node<'a> {
                 _ => Json::String(value.to_string()),
             },
             Self::Float(value) => value.into(),
-            Self::Text(text) => Json::String(text.into_owned()),
+            Self::Text(text) => Json::String(text),
             Self::List(items) => items.into_iter().map(Self::into_json).collect(),
             Self::Map(entries) => Json::Object(
-                entries.into_iter().map(|(key, node)| (key.into_owned(), node.into_json())).collect(),
+                entries.into_iter().map(|(key, node)| (key, node.into_json())).collect(),
             ),
         }
     }

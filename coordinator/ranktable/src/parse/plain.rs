@@ -12,85 +12,86 @@
 //! together. Whatever has another form, be it right or wrong, is left to that parser. What is read here is read
 //! as it would read it, which a property test holds.
 
-use std::borrow::Cow;
+use std::iter::Peekable;
 
-use super::node::{Entries, Node};
+use super::{DeviceData, POD_KEYS, PodData};
 
-/// The nodes, if the text is of the plain form.
-pub(super) fn read(text: &str) -> Option<Node<'_>> {
-    let mut lines = text.lines_exactly().peekable();
-    let mut pod: Entries<'_> = Vec::with_capacity(4);
+/// The keys of a device; the last two are read here as long as they are null.
+const PLAIN_KEYS: [&str; 7] =
+    ["deviceId", "deviceIp", "superDeviceId", "logicId", "vnicIp", "levelList", "uuid"];
+
+/// The pod, if the text is of the plain form.
+pub(super) fn read(text: &str) -> Option<PodData> {
+    let mut lines = text.split('\n').filter(|line| !line.is_empty()).peekable();
+    let mut pod = PodData::default();
+    let mut seen = Seen::default();
     while let Some(line) = lines.next() {
         let (key, value) = entry(line)?;
-        let value = match value {
-            Value::Text(text) => text,
-            Value::Open => match lines.peek().and_then(|next| dash(next)) {
-                None => Node::Null,
-                Some(dash) => list(&mut lines, dash)?,
-            },
-        };
-        put(&mut pod, key, value)?;
+        seen.note(key, &POD_KEYS)?;
+        match (key, value) {
+            ("devices", Value::Null) => pod.devices = devices(&mut lines)?,
+            ("devices", _) => return None,
+            (key, Value::Text(text)) => pod.text(key)?.push_str(text),
+            // With nothing on the line, what follows could belong to it.
+            (_, Value::Null) if lines.peek().is_some_and(|next| dash(next).is_some()) => {
+                return None;
+            }
+            (_, Value::Null) => {}
+        }
     }
-    (!pod.is_empty()).then_some(Node::Map(pod))
+    (!seen.is_empty()).then_some(pod)
 }
 
 enum Value<'a> {
-    Text(Node<'a>),
-    /// Nothing on the line: a list follows, or it is null.
-    Open,
+    Text(&'a str),
+    Null,
 }
 
-/// The items of a list whose dashes stand in this column.
-fn list<'a>(
-    lines: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
-    column: usize,
-) -> Option<Node<'a>> {
-    let mut items = Vec::new();
+/// Which of the known keys have been there.
+#[derive(Default)]
+struct Seen(u32);
+
+/// The devices, if a list of them follows.
+fn devices<'a>(lines: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<Vec<DeviceData>> {
+    let mut devices = Vec::new();
+    let Some(column) = lines.peek().and_then(|line| dash(line)) else { return Some(devices) };
+    devices.reserve(8);
     while let Some(line) = lines.next_if(|line| dash(line) == Some(column)) {
-        let mut item: Entries<'a> = Vec::with_capacity(2);
-        put_text(&mut item, line.get(column + 2..)?)?;
+        let mut device = DeviceData::default();
+        let mut seen = Seen::default();
+        put(&mut device, &mut seen, line.get(column + 2..)?)?;
         while let Some(line) = lines.next_if(|line| indent(line) == column + 2) {
-            put_text(&mut item, line.get(column + 2..)?)?;
+            put(&mut device, &mut seen, line.get(column + 2..)?)?;
         }
-        items.push(Node::Map(item));
+        devices.push(device);
     }
-    Some(Node::List(items))
+    Some(devices)
 }
 
-fn put_text<'a>(map: &mut Entries<'a>, line: &'a str) -> Option<()> {
-    match entry(line)? {
-        (key, Value::Text(text)) => put(map, key, text),
-        (key, Value::Open) => put(map, key, Node::Null),
+fn put(device: &mut DeviceData, seen: &mut Seen, line: &str) -> Option<()> {
+    let (key, value) = entry(line)?;
+    seen.note(key, &PLAIN_KEYS)?;
+    if let Value::Text(text) = value {
+        device.text(key)?.push_str(text);
     }
-}
-
-/// Adds an entry; a key that is already there is not plain.
-fn put<'a>(map: &mut Entries<'a>, key: &'a str, value: Node<'a>) -> Option<()> {
-    if map.iter().any(|(there, _)| *there == key) {
-        return None;
-    }
-    map.push((Cow::Borrowed(key), value));
     Some(())
 }
 
-/// `key: "text"` or `key:`, from the first byte of the line to the last.
+/// `key: "text"`, `key: 12`, `key: null` or `key:`, from the first byte of the line to the last.
 fn entry(line: &str) -> Option<(&str, Value<'_>)> {
-    let (key, rest) = line.split_once(':')?;
-    // Shorter words and `false` can be something else than text.
-    let fits = key.len() >= 5
-        && key.bytes().all(|byte| byte.is_ascii_alphabetic())
-        && !key.eq_ignore_ascii_case("false");
-    if !fits {
-        return None;
+    let (key, rest) = line.split_at_checked(line.bytes().position(|byte| byte == b':')?)?;
+    let rest = rest.get(1..)?;
+    if rest.is_empty() || rest == " " || rest == " null" {
+        return Some((key, Value::Null));
     }
-    let value = rest.trim_matches(' ');
-    if value.is_empty() {
-        return Some((key, Value::Open));
+    let value = rest.strip_prefix(' ')?;
+    if let Some(text) = value.strip_prefix('"') {
+        let text = text.strip_suffix('"')?;
+        let plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+        return text.bytes().all(plain).then_some((key, Value::Text(text)));
     }
-    let text = rest.strip_prefix(' ')?.trim_matches(' ');
-    let text = text.strip_prefix('"')?.strip_suffix('"')?;
-    let plain = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
-    text.bytes().all(plain).then_some((key, Value::Text(Node::Text(Cow::Borrowed(text)))))
+    let number = value.len() < 16 && crate::order::is_decimal(value);
+    number.then_some((key, Value::Text(value)))
 }
 
 /// The column of the dash, if the line begins a list item with a key.
@@ -103,13 +104,18 @@ fn indent(line: &str) -> usize {
     line.bytes().take_while(|byte| *byte == b' ').count()
 }
 
-trait Lines {
-    /// The lines that are not empty, by line feeds alone.
-    fn lines_exactly(&self) -> impl Iterator<Item = &str>;
-}
+// === impl Seen ===
 
-impl Lines for str {
-    fn lines_exactly(&self) -> impl Iterator<Item = &str> {
-        self.split('\n').filter(|line| !line.is_empty())
+impl Seen {
+    /// Notes a key that is known, in the known spelling, and new.
+    fn note(&mut self, key: &str, keys: &[&str]) -> Option<()> {
+        let bit = 1 << keys.iter().position(|known| *known == key)?;
+        let new = self.0 & bit == 0;
+        self.0 |= bit;
+        new.then_some(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0 == 0
     }
 }

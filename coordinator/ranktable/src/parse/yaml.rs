@@ -1,14 +1,13 @@
 //! YAML (or JSON, which is YAML) into nodes. Anchors, aliases and tags of one's own are refused: a parser needs none,
 //! and a small text could become a large value.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::node::Node;
 
-pub(super) fn read(text: &str) -> Result<Node<'static>, String> {
+pub(super) fn read(text: &str) -> Result<Node, String> {
     // No document at all is an empty one.
     if text.trim().is_empty() {
         return Ok(Node::Null);
@@ -29,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<Node<'static>, String> {
         .map_err(|error| error.to_string())
 }
 
-struct Owned(Node<'static>);
+struct Owned(Node);
 
 struct Nodes;
 
@@ -44,7 +43,7 @@ impl<'de> Deserialize<'de> for Owned {
 // === impl Nodes ===
 
 impl<'de> Visitor<'de> for Nodes {
-    type Value = Node<'static>;
+    type Value = Node;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
@@ -67,7 +66,7 @@ impl<'de> Visitor<'de> for Nodes {
     }
 
     fn visit_u128<E: Error>(self, value: u128) -> Result<Self::Value, E> {
-        Ok(i128::try_from(value).map_or_else(|_| Node::Text(value.to_string().into()), Node::Int))
+        Ok(i128::try_from(value).map_or_else(|_| Node::Text(value.to_string()), Node::Int))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
@@ -75,11 +74,11 @@ impl<'de> Visitor<'de> for Nodes {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Owned(value.to_owned())))
+        Ok(Node::Text(value.to_owned()))
     }
 
     fn visit_string<E: Error>(self, value: String) -> Result<Self::Value, E> {
-        Ok(Node::Text(Cow::Owned(value)))
+        Ok(Node::Text(value))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -106,7 +105,7 @@ impl<'de> Visitor<'de> for Nodes {
         let mut map = Vec::new();
         while let Some((Owned(key), Owned(value))) = entries.next_entry()? {
             let key = key.into_text("a key").map_err(A::Error::custom)?;
-            map.push((Cow::Owned(key), value));
+            map.push((key, value));
         }
         Ok(Node::Map(map))
     }

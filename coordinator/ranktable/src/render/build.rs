@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
-
 use crate::group::{Group, Member, Seat, Server};
 use crate::order;
+use crate::parse::DeviceData;
 use crate::table::{
-    DeviceWithRank, PodInfo, RoleInfo, ServerInfo, Shape, SuperPodInfo, Table, Tree,
+    DeviceWithRank, PodInfo, Rank, RoleInfo, ServerInfo, Shape, SuperPodInfo, Table,
 };
 
 /// What a table is to have.
@@ -26,10 +25,15 @@ pub(super) fn table(
     detail: Detail,
 ) -> Table {
     let Group { members, servers, seats } = group;
-    let member_order = order::pod_positions(&members);
+    let needed = detail.pods || detail.roles;
+    // Nothing is to be put in order where every server has one pod.
+    let member_order = match needed || servers.iter().any(|server| server.members.len() > 1) {
+        true => order::pod_positions(&members),
+        false => Vec::new(),
+    };
     let seats = by_rank(seats, ranks);
     let total_devices = seats.len();
-    let mut pods = match detail.pods || detail.roles {
+    let mut pods = match needed {
         true => members.iter().map(|member| pod(member, &servers)).collect(),
         false => Vec::new(),
     };
@@ -38,7 +42,7 @@ pub(super) fn table(
         .map(|server| describe(server, &members, &member_order, detail.shape))
         .collect();
     let mut first_seen: Vec<u32> = vec![u32::MAX; infos.len()];
-    for (rank, seat) in seats.into_iter().enumerate() {
+    for (rank, seat) in (0..).zip(seats) {
         let (server, member) = (seat.server, seat.member);
         let device = device(seat, rank, detail.shape);
         if let Some(pod) = pods.get_mut(member) {
@@ -48,7 +52,7 @@ pub(super) fn table(
             info.devices.push(device);
         }
         if let Some(first) = first_seen.get_mut(server).filter(|first| **first == u32::MAX) {
-            *first = u32::try_from(rank).unwrap_or(u32::MAX);
+            *first = rank;
         }
     }
     let servers = sorted(infos, &positions.unwrap_or(first_seen));
@@ -91,19 +95,9 @@ fn sorted<T>(items: Vec<T>, positions: &[u32]) -> Vec<T> {
     keyed.into_iter().map(|(_, item)| item).collect()
 }
 
-fn device(seat: Seat, rank: usize, shape: Shape) -> DeviceWithRank {
-    let device = seat.device;
-    DeviceWithRank {
-        device_id: device.device_id,
-        device_ip: device.device_ip,
-        rank_id: rank.to_string(),
-        super_device_id: device.super_device_id,
-        logic_id: device.logic_id,
-        vnic_ip: device.vnic_ip,
-        level_list: Tree(device.level_list),
-        extras: trees(device.extras),
-        shape,
-    }
+fn device(seat: Seat, rank: u32, shape: Shape) -> DeviceWithRank {
+    let DeviceData { device_id, device_ip, more } = seat.device;
+    DeviceWithRank { device_id, device_ip, rank_id: Rank::new(rank), more, shape }
 }
 
 /// A server without its devices: of what its pods say, the first that says something counts.
@@ -126,7 +120,7 @@ fn describe(server: &Server, members: &[Member], order: &[u32], shape: Shape) ->
         pod_names: here.iter().map(|member| member.name.clone()).collect(),
         super_pod_id: first(|member| &member.data.super_pod_id).unwrap_or_default(),
         rack_id: first(|member| &member.data.rack_id).unwrap_or_default(),
-        extras: trees(extras),
+        extras,
         shape,
     }
 }
@@ -176,8 +170,4 @@ fn super_pods(servers: &[ServerInfo]) -> Vec<SuperPodInfo> {
         .collect();
     pods.sort_by(|left, right| order::numeric(&left.super_pod_id, &right.super_pod_id));
     pods
-}
-
-fn trees(extras: BTreeMap<String, Json>) -> BTreeMap<String, Tree> {
-    extras.into_iter().map(|(key, value)| (key, Tree(value))).collect()
 }
