@@ -198,7 +198,10 @@ impl fmt::Display for Seat {
 mod tests {
     use super::*;
 
-    fn table(servers: &[(&str, &[(&str, u32, &str)])]) -> String {
+    /// Device, rank, address.
+    type Device<'a> = (&'a str, u32, &'a str);
+
+    fn table(servers: &[(&str, &[Device<'_>])]) -> String {
         let servers: Vec<Json> = servers
             .iter()
             .map(|(id, devices)| {

@@ -136,7 +136,7 @@ pub enum TemplateError {
         /// The key.
         key: &'static str,
         /// What the engine says, with line and column.
-        error: gotemplate::Error,
+        error: Box<gotemplate::Error>,
     },
 }
 
@@ -305,7 +305,8 @@ impl Source {
 
     /// An error of the engine, with the place that the template came from.
     pub(crate) fn error(&self, error: gotemplate::Error) -> TemplateError {
-        TemplateError::Template { config_map: self.config_map.clone(), key: self.key, error }
+        let (config_map, error) = (self.config_map.clone(), Box::new(error));
+        TemplateError::Template { config_map, key: self.key, error }
     }
 }
 

@@ -102,7 +102,7 @@ fn miss(case: &Json, expected: &Json) -> Option<String> {
     if numeric.as_ref() != Some(&expected_ranks) {
         return differs("numeric_order_ranks", &expected_ranks, &numeric);
     }
-    let Some(violations) = expected["hccl_violations"].as_array() else { return None };
+    let violations = expected["hccl_violations"].as_array()?;
     let mut found: Vec<&str> = muster_ranktable::check(&rendered.text, &Default::default())
         .iter()
         .filter(|finding| finding.severity == muster_ranktable::Severity::Error)

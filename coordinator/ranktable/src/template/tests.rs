@@ -43,7 +43,8 @@ fn every_key_is_read() {
 
 #[test]
 fn an_error_names_the_config_map_and_the_key() {
-    let cases: [(&[(&str, &str)], &str, &str); 8] = [
+    type Data<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Data<'_>, &str, &str); 8] = [
         (&[], "ConfigMap t has no key ranktable-template", "template-key-missing"),
         (&[(TABLE, " ")], "ConfigMap t has no key ranktable-template", "template-key-missing"),
         (
