@@ -12,8 +12,9 @@ pub(crate) fn eval(args: &EvalArgs, out: &mut dyn Write) -> Result<bool, Failure
     let source = input::text(&args.template)?;
     let functions = Functions::standard();
     let functions = if args.lenient { functions.lenient() } else { functions };
-    let name = args.template.file_name().map(|name| name.to_string_lossy().into_owned());
-    let template = Template::parse(&name.unwrap_or_default(), &source, &functions)
+    // The path, so that no definition in the file has the same name.
+    let name = args.template.display().to_string();
+    let template = Template::parse(&name, &source, &functions)
         .map_err(Failure::wrong)?
         .missing_key(match args.missing_key {
             MissingKey::Default => gotemplate::MissingKey::Default,
