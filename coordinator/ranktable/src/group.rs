@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use crate::order::Arrangement;
 use crate::parse::{DeviceData, DeviceMore, ParseError, Parser, PodData};
 use crate::pod::{Pod, Post};
 use crate::template::TableTemplate;
@@ -187,20 +188,22 @@ impl Group {
 
     /// Refuses a device that is there twice. Where the order puts equal ids beside each other, only neighbours are
     /// compared.
-    pub(crate) fn each_device_once(&self, neighbours: bool) -> Result<(), GroupError> {
+    pub(crate) fn each_device_once(&self, order: &Arrangement) -> Result<(), GroupError> {
+        let mut seats = order.seats.iter().filter_map(|index| self.seats.get(*index as usize));
         let key = |seat: &Seat| (seat.server, seat.device.device_id.clone());
-        let same = |one: &Seat, other: &Seat| {
-            one.server == other.server && one.device.device_id == other.device.device_id
-        };
-        let twice = match neighbours {
-            true => {
-                let mut pairs = self.seats.iter().zip(self.seats.iter().skip(1));
-                pairs.find(|(one, other)| same(one, other))
+        let twice = match order.servers {
+            Some(_) => {
+                let mut last: Option<&Seat> = None;
+                seats.find_map(|seat| {
+                    let before = last.replace(seat)?;
+                    let same = before.server == seat.server
+                        && before.device.device_id == seat.device.device_id;
+                    same.then_some((before, seat))
+                })
             }
-            false => {
+            None => {
                 let mut holders: HashMap<_, &Seat> = HashMap::with_capacity(self.seats.len());
-                let held = |seat| Some((holders.insert(key(seat), seat)?, seat));
-                self.seats.iter().find_map(held)
+                seats.find_map(|seat| Some((holders.insert(key(seat), seat)?, seat)))
             }
         };
         let Some((first, second)) = twice else { return Ok(()) };

@@ -71,23 +71,24 @@ impl Numbering {
     }
 }
 
-/// The ranks of the seats, which are in order: a permutation of `0..seats`.
-pub(crate) fn assign(group: &Group, previous: Option<&Numbering>) -> Vec<u32> {
-    let count = u32::try_from(group.seats.len()).unwrap_or(u32::MAX);
-    let Some(previous) = previous else { return (0..count).collect() };
-    let mut taken = vec![false; group.seats.len()];
-    let kept: Vec<Option<u32>> = group
-        .seats
-        .iter()
-        .map(|seat| {
-            let server = group.servers.get(seat.server)?;
-            let rank = previous.rank(&server.id, &seat.device.device_id)?;
-            // A rank that is out of range, or that somebody else has, is not kept.
-            let slot = taken.get_mut(rank as usize).filter(|slot| !**slot)?;
-            *slot = true;
-            Some(rank)
-        })
-        .collect();
-    let mut free = (0..count).filter(|rank| taken.get(*rank as usize) == Some(&false));
-    kept.into_iter().map(|rank| rank.or_else(|| free.next()).unwrap_or(u32::MAX)).collect()
+/// The seats by rank: the same seats as in order, in the order of the ranks that they get.
+pub(crate) fn assign(group: &Group, order: Vec<u32>, previous: Option<&Numbering>) -> Vec<u32> {
+    let Some(previous) = previous else { return order };
+    let kept = |index: u32| {
+        let seat = group.seats.get(index as usize)?;
+        let server = group.servers.get(seat.server)?;
+        previous.rank(&server.id, &seat.device.device_id)
+    };
+    let mut by_rank: Vec<Option<u32>> = vec![None; order.len()];
+    let mut others = Vec::new();
+    for index in order {
+        // A rank that is out of range, or that somebody else has, is not kept.
+        let slot = kept(index).and_then(|rank| by_rank.get_mut(rank as usize));
+        match slot.filter(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some(index),
+            None => others.push(index),
+        }
+    }
+    let mut others = others.into_iter();
+    by_rank.into_iter().filter_map(|seat| seat.or_else(|| others.next())).collect()
 }

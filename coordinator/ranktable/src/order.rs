@@ -74,58 +74,67 @@ impl Order {
         }
     }
 
-    /// Sorts the seats. Returns the position of each server and of each pod.
-    pub(crate) fn arrange(self, group: &mut Group, topology: Option<&Topology>) -> Positions {
+    /// The order of a group's seats.
+    pub(crate) fn arrange(self, group: &Group, topology: Option<&Topology>) -> Arrangement {
         let members = match self {
             Self::Pod => pod_positions(&group.members),
-            // The table lists pods by their numbers in every order; only here they decide ranks.
             _ => vec![0; group.members.len()],
         };
         let servers = match self {
-            Self::Seed | Self::Numeric => positions(group.servers.len(), |left, right| {
-                group
-                    .servers
-                    .get(left)
-                    .map(|server| &server.id)
-                    .cmp(&group.servers.get(right).map(|server| &server.id))
-            }),
+            Self::Seed | Self::Numeric => {
+                let ids: Vec<&str> =
+                    group.servers.iter().map(|server| server.id.as_str()).collect();
+                positions(ids.len(), |left, right| ids.get(left).cmp(&ids.get(right)))
+            }
             Self::Pod => vec![0; group.servers.len()],
             Self::Topology => topology_positions(group, topology),
         };
         let at =
             |positions: &[u32], index: usize| positions.get(index).copied().unwrap_or(u32::MAX);
-        let places = |seat: &Seat| {
-            match (self, topology) {
-                (Self::Topology, Some(topology)) => {
-                    let id = group.servers.get(seat.server).map(|server| server.id.as_str());
-                    let place = id.and_then(|id| topology.servers.get(id));
-                    place.and_then(|place| place.devices.get(&seat.device.device_id)).copied()
-                }
-                _ => None,
+        let place = |seat: &Seat| match (self, topology) {
+            (Self::Topology, Some(topology)) => {
+                let id = group.servers.get(seat.server).map(|server| server.id.as_str());
+                let place = id.and_then(|id| topology.servers.get(id));
+                place.and_then(|place| place.devices.get(&seat.device.device_id)).copied()
             }
-            .unwrap_or(u32::MAX)
+            _ => None,
         };
-        let mut seats = std::mem::take(&mut group.seats);
-        seats.sort_by(|one, other| {
-            let key = |seat: &Seat| (at(&servers, seat.server), at(&members, seat.member));
-            let ids = (&one.device.device_id, &other.device.device_id);
-            key(one).cmp(&key(other)).then_with(|| match self {
-                Self::Seed => ids.0.cmp(ids.1),
-                Self::Numeric | Self::Pod => numeric(ids.0, ids.1),
-                Self::Topology => {
-                    places(one).cmp(&places(other)).then_with(|| numeric(ids.0, ids.1))
-                }
+        // Small keys are sorted, not the seats: ids decide only within a server, the input's order only between
+        // equals, which a group that is not lenient does not have.
+        let mut keys: Vec<([u32; 3], u32)> = (0..)
+            .zip(&group.seats)
+            .map(|(index, seat)| {
+                let place = place(seat).unwrap_or(u32::MAX);
+                ([at(&servers, seat.server), at(&members, seat.member), place], index)
             })
+            .collect();
+        let device = |index: u32| {
+            group
+                .seats
+                .get(index as usize)
+                .map(|seat| seat.device.device_id.as_str())
+                .unwrap_or_default()
+        };
+        keys.sort_unstable_by(|(left, one), (right, other)| {
+            let ids = || match self {
+                Self::Seed => device(*one).cmp(device(*other)),
+                _ => numeric(device(*one), device(*other)),
+            };
+            left.cmp(right).then_with(ids).then_with(|| one.cmp(other))
         });
-        group.seats = seats;
-        Positions { by_server: (self != Self::Pod).then_some(servers) }
+        Arrangement {
+            seats: keys.into_iter().map(|(_, index)| index).collect(),
+            servers: (self != Self::Pod).then_some(servers),
+        }
     }
 }
 
-/// What the order says about more than single devices.
-pub(crate) struct Positions {
+/// What an order says about a group.
+pub(crate) struct Arrangement {
+    /// The seats in their order.
+    pub(crate) seats: Vec<u32>,
     /// The position of each server; none where its first device decides.
-    pub(crate) by_server: Option<Vec<u32>>,
+    pub(crate) servers: Option<Vec<u32>>,
 }
 
 /// Numbers before words, numbers by value, words and equal numbers as text.

@@ -100,21 +100,20 @@ impl TableTemplate {
 
     /// Assembles the table of these pods.
     pub fn assemble(&self, pods: &[Pod], request: &Request<'_>) -> Result<Table, GroupError> {
-        let mut group = Group::read(self, pods, request.lenient)?;
-        let order = request.order.unwrap_or(self.order);
-        let positions = order.arrange(&mut group, request.topology);
+        let group = Group::read(self, pods, request.lenient)?;
+        let order = request.order.unwrap_or(self.order).arrange(&group, request.topology);
         if !request.lenient {
-            group.each_device_once(positions.by_server.is_some())?;
+            group.each_device_once(&order)?;
         }
         let previous = request.previous.filter(|_| self.stability == Stability::Keep);
-        let ranks = number::assign(&group, previous);
-        let positions = positions.by_server.filter(|_| previous.is_none());
+        let positions = order.servers.filter(|_| previous.is_none());
+        let by_rank = number::assign(&group, order.seats, previous);
         let detail = build::Detail {
             pods: self.table.mentions("Pods") && !request.lenient,
             roles: self.table.mentions("Roles") && !request.lenient,
             shape: if request.lenient { Shape::Seed } else { Shape::Full },
         };
-        let mut table = build::table(group, ranks, positions, detail);
+        let mut table = build::table(group, &by_rank, positions, detail);
         request.changed.clone_into(&mut table.timestamp);
         Ok(table)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::group::{Group, Member, Seat, Server};
+use crate::group::{Group, Member, Server};
 use crate::order;
 use crate::parse::DeviceData;
 use crate::table::{
@@ -20,19 +20,18 @@ pub(super) struct Detail {
 /// The table. Servers stand in the given positions, or by their lowest rank; devices stand by rank.
 pub(super) fn table(
     group: Group,
-    ranks: Vec<u32>,
+    by_rank: &[u32],
     positions: Option<Vec<u32>>,
     detail: Detail,
 ) -> Table {
-    let Group { members, servers, seats } = group;
+    let Group { members, servers, mut seats } = group;
     let needed = detail.pods || detail.roles;
     // Nothing is to be put in order where every server has one pod.
     let member_order = match needed || servers.iter().any(|server| server.members.len() > 1) {
         true => order::pod_positions(&members),
         false => Vec::new(),
     };
-    let seats = by_rank(seats, ranks);
-    let total_devices = seats.len();
+    let total_devices = by_rank.len();
     let mut pods = match needed {
         true => members.iter().map(|member| pod(member, &servers)).collect(),
         false => Vec::new(),
@@ -42,9 +41,10 @@ pub(super) fn table(
         .map(|server| describe(server, &members, &member_order, detail.shape))
         .collect();
     let mut first_seen: Vec<u32> = vec![u32::MAX; infos.len()];
-    for (rank, seat) in (0..).zip(seats) {
+    for (rank, index) in (0..).zip(by_rank) {
+        let Some(seat) = seats.get_mut(*index as usize) else { continue };
         let (server, member) = (seat.server, seat.member);
-        let device = device(seat, rank, detail.shape);
+        let device = device(std::mem::take(&mut seat.device), rank, detail.shape);
         if let Some(pod) = pods.get_mut(member) {
             pod.devices.push(device.clone());
         }
@@ -78,16 +78,6 @@ pub(super) fn table(
     }
 }
 
-/// The seats by rank; ranks are a permutation.
-fn by_rank(seats: Vec<Seat>, ranks: Vec<u32>) -> Vec<Seat> {
-    if ranks.is_sorted() {
-        return seats;
-    }
-    let mut keyed: Vec<(u32, Seat)> = ranks.into_iter().zip(seats).collect();
-    keyed.sort_by_key(|(rank, _)| *rank);
-    keyed.into_iter().map(|(_, seat)| seat).collect()
-}
-
 /// The items by their positions; those that share one stay as they are.
 fn sorted<T>(items: Vec<T>, positions: &[u32]) -> Vec<T> {
     let mut keyed: Vec<(u32, T)> = positions.iter().copied().zip(items).collect();
@@ -95,8 +85,8 @@ fn sorted<T>(items: Vec<T>, positions: &[u32]) -> Vec<T> {
     keyed.into_iter().map(|(_, item)| item).collect()
 }
 
-fn device(seat: Seat, rank: u32, shape: Shape) -> DeviceWithRank {
-    let DeviceData { device_id, device_ip, more } = seat.device;
+fn device(device: DeviceData, rank: u32, shape: Shape) -> DeviceWithRank {
+    let DeviceData { device_id, device_ip, more } = device;
     DeviceWithRank { device_id, device_ip, rank_id: Rank::new(rank), more, shape }
 }
 
