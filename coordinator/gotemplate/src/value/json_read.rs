@@ -3,6 +3,8 @@
 //!
 //! The reader keeps its own stack, so deep input is an error and not a crash.
 
+use std::rc::Rc;
+
 use super::{List, Map, Text, Value};
 use crate::error::Fault;
 use crate::number::parse_float;
@@ -166,14 +168,14 @@ impl Reader<'_> {
         let key = self.string()?;
         self.blanks();
         match self.next()? {
-            b':' => Ok(Text::from(key)),
+            b':' => Ok(key),
             byte => Err(unexpected(byte, "after object key")),
         }
     }
 
     fn scalar<'a>(&mut self) -> Result<Value<'a>, Fault> {
         match self.next()? {
-            b'"' => Ok(Value::text(self.string()?)),
+            b'"' => Ok(Value::Text(self.string()?)),
             b't' => self.word("true", Value::Bool(true)),
             b'f' => self.word("false", Value::Bool(false)),
             b'n' => self.word("null", Value::Nil),
@@ -250,11 +252,21 @@ impl Reader<'_> {
     }
 
     /// The rest of a string, behind its opening quote.
-    fn string(&mut self) -> Result<Vec<u8>, Fault> {
-        let mut text = Vec::new();
+    fn string<'a>(&mut self) -> Result<Text<'a>, Fault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let plain = |byte: &u8| matches!(byte, 0x20..0x80) && *byte != b'"' && *byte != b'\\';
+        let plain = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
+        let (plain, rest) = rest.split_at_checked(plain).unwrap_or_default();
+        self.at += plain.len();
+        // Nearly every string ends here, and is copied once.
+        if rest.first() == Some(&b'"') {
+            self.at += 1;
+            return Ok(Text::Shared(Rc::from(plain)));
+        }
+        let mut text = plain.to_vec();
         loop {
             match self.next()? {
-                b'"' => return Ok(text),
+                b'"' => return Ok(Text::from(text)),
                 b'\\' => self.escape(&mut text)?,
                 byte @ 0..0x20 => return Err(unexpected(byte, "in string literal")),
                 byte @ 0x20..0x80 => text.push(byte),

@@ -27,15 +27,16 @@ impl<'a> Map<'a> {
     pub fn of_any(mut entries: Vec<(Text<'a>, Value<'a>)>) -> Self {
         // Stable, so that equal keys keep their order.
         entries.sort_by(|left, right| left.0.cmp(&right.0));
-        let mut unique: Vec<(Text<'a>, Value<'a>)> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            match unique.last_mut() {
-                Some(last) if *last.0 == *entry.0 => *last = entry,
-                _ => unique.push(entry),
+        // Of equal keys the last one stays.
+        entries.dedup_by(|next, kept| {
+            let same = *next.0 == *kept.0;
+            if same {
+                std::mem::swap(next, kept);
             }
-        }
-        let depth = 1 + unique.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
-        Self::Shared(Rc::new(Entries { entries: unique, depth }))
+            same
+        });
+        let depth = 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
+        Self::Shared(Rc::new(Entries { entries, depth }))
     }
 
     /// How many entries there are.

@@ -1,0 +1,188 @@
+//! Commands and their settings.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use muster_ranktable::{Chip, Order};
+
+/// What Muster would do, tried on files. No cluster is needed.
+#[derive(Debug, Parser)]
+#[command(name = "musterctl", version, max_term_width = 100)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Try Go templates
+    #[command(subcommand)]
+    Template(TemplateCommand),
+    /// Render, check and compare rank tables
+    #[command(subcommand)]
+    Ranktable(RanktableCommand),
+    /// Take over annotations and tables of hccl-controller and ascend-operator
+    Migrate(MigrateArgs),
+}
+
+/// Commands on templates.
+#[derive(Debug, Subcommand)]
+pub enum TemplateCommand {
+    /// Print what a template makes of its data
+    Eval(EvalArgs),
+}
+
+/// Commands on rank tables.
+#[derive(Debug, Subcommand)]
+pub enum RanktableCommand {
+    /// Print the table of a group of pods
+    Render(RenderArgs),
+    /// Say what HCCL or MindIE would refuse; the exit code is 1 if there is something
+    Check(CheckArgs),
+    /// Say what differs between two tables; the exit code is 1 if something does
+    Diff(DiffArgs),
+}
+
+/// Settings of `template eval`.
+#[derive(Debug, clap::Args)]
+pub struct EvalArgs {
+    /// The template, - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub template: PathBuf,
+    /// The data as JSON
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// What the data is to the template
+    #[arg(long, value_enum, default_value = "json")]
+    pub mode: Mode,
+    /// What a missing key of a map means
+    #[arg(long, value_enum, default_value = "default")]
+    pub missing_key: MissingKey,
+    /// fromJson reads what is no JSON as nothing
+    #[arg(long)]
+    pub lenient: bool,
+}
+
+/// What data is to a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Maps and lists; every number is a float
+    Json,
+    /// Maps and lists; integers are ints
+    Typed,
+    /// The structs of a table, by their Go names; other names are errors
+    Seed,
+    /// One text
+    String,
+}
+
+/// What a missing key means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MissingKey {
+    /// <no value>
+    #[value(alias = "invalid")]
+    Default,
+    /// The zero value
+    Zero,
+    /// An error
+    Error,
+}
+
+/// Settings of `ranktable render`.
+#[derive(Debug, clap::Args)]
+pub struct RenderArgs {
+    /// The template's ConfigMap, YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub template: PathBuf,
+    /// The parser's ConfigMap; without it the standard parser
+    #[arg(long, value_name = "FILE")]
+    pub parser: Option<PathBuf>,
+    /// A List of Pods, as kubectl get pods -o json prints it
+    #[arg(long, value_name = "FILE")]
+    pub pods: PathBuf,
+    /// The rank group, where the pods are of several
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+    /// Another order than the template's: seed, numeric, pod or topology
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    pub order: Option<Order>,
+    /// The table that the group had, for templates that keep ranks
+    #[arg(long, value_name = "FILE")]
+    pub previous: Option<PathBuf>,
+    /// The time of the change, in RFC 3339; without it now
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub now: Option<String>,
+    /// Refuse nothing, as the original algorithm does
+    #[arg(long)]
+    pub lenient: bool,
+}
+
+/// Settings of `ranktable check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The table, - for stdin
+    pub file: PathBuf,
+    /// The chip it is for: 910a, 910b, 310p, a3 or a5
+    #[arg(long, value_name = "CHIP", value_parser = chip)]
+    pub chip: Option<Chip>,
+    /// The group's pods, whose addresses no server may have
+    #[arg(long, value_name = "FILE")]
+    pub pods: Option<PathBuf>,
+    /// Warnings count too
+    #[arg(long)]
+    pub strict: bool,
+    /// How findings are printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// One line for each
+    Text,
+    /// A list
+    Json,
+}
+
+/// Settings of `ranktable diff`.
+#[derive(Debug, clap::Args)]
+pub struct DiffArgs {
+    /// The table before
+    pub before: PathBuf,
+    /// The table after
+    pub after: PathBuf,
+    /// How differences are printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// Settings of `migrate`.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("what").required(true))]
+pub struct MigrateArgs {
+    /// A List of Pods with the device plugin's annotations: prints ours, as patches
+    #[arg(long, value_name = "FILE", group = "what")]
+    pub pods: Option<PathBuf>,
+    /// A table (hccl.json), or the ConfigMap that holds it: prints it as version 1.0 or 1.2
+    #[arg(long, value_name = "FILE", group = "what")]
+    pub table: Option<PathBuf>,
+    /// With --table: print what each pod's annotation would be
+    #[arg(long, requires = "table")]
+    pub annotations: bool,
+}
+
+fn order(word: &str) -> Result<Order, String> {
+    Order::parse(word).ok_or_else(|| format!("use {}", Order::WORDS))
+}
+
+fn chip(name: &str) -> Result<Chip, String> {
+    Chip::parse(name).ok_or_else(|| "use 910a, 910b, 310p, a3 or a5".to_owned())
+}
+
+/// The text is kept as it was given.
+fn time(text: &str) -> Result<String, String> {
+    text.parse::<jiff::Timestamp>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,76 @@
+//! Files in, bounded; what is wrong with them names them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use muster_ranktable::{ConfigMap, Pod};
+use serde_json::Value as Json;
+
+use crate::Failure;
+
+/// A table of a hundred thousand ranks has 12 MiB; the pods of one have about as much.
+const LARGEST: u64 = 1 << 30;
+
+/// The text of a file; `-` is stdin.
+pub(crate) fn text(path: &Path) -> Result<String, Failure> {
+    let bytes = match path.as_os_str() == "-" {
+        true => read(std::io::stdin().lock()),
+        false => File::open(path).and_then(read),
+    };
+    let bytes = bytes.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::Usage(format!("{}: this is no text", path.display())))
+}
+
+/// JSON, as it is in the file.
+pub(crate) fn json(path: &Path) -> Result<Json, Failure> {
+    serde_json::from_str(&text(path)?).map_err(|error| wrong(path, error))
+}
+
+/// A ConfigMap, YAML or JSON.
+pub(crate) fn config_map(path: &Path) -> Result<ConfigMap, Failure> {
+    let mut read = ConfigMap::read(&text(path)?).map_err(|error| wrong(path, error))?;
+    if read.name.is_empty() {
+        read.name = path.display().to_string();
+    }
+    Ok(read)
+}
+
+/// A List of Pods, a plain list of them, or one pod; YAML or JSON.
+pub(crate) fn pods(path: &Path) -> Result<Vec<Pod>, Failure> {
+    let text = text(path)?;
+    let json = match serde_json::from_str::<Json>(&text) {
+        Ok(json) => json,
+        // What begins like JSON is reported as JSON.
+        Err(error) if text.trim_start().starts_with(['{', '[']) => return Err(wrong(path, error)),
+        Err(_) => serde_saphyr::from_str(&text).map_err(|error| wrong(path, error))?,
+    };
+    let items = match json {
+        Json::Array(items) => items,
+        Json::Object(mut list) if list.contains_key("items") => match list.remove("items") {
+            Some(Json::Array(items)) => items,
+            _ => return Err(wrong(path, "items is no list")),
+        },
+        pod @ Json::Object(_) => vec![pod],
+        _ => return Err(wrong(path, "this is no List of Pods")),
+    };
+    let pods = items.into_iter().enumerate().map(|(index, item)| {
+        serde_json::from_value(item)
+            .map_err(|error| wrong(path, format!("items[{index}]: {error}")))
+    });
+    pods.collect()
+}
+
+pub(crate) fn wrong(path: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Wrong(format!("{}: {error}", path.display()))
+}
+
+fn read(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > LARGEST {
+        true => Err(std::io::Error::other("the file is larger than 1 GiB")),
+        false => Ok(bytes),
+    }
+}

@@ -1,0 +1,23 @@
+//! The program; see `musterctl --help`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use musterctl::args::Args;
+
+fn main() -> ExitCode {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let ended = musterctl::run(Args::parse(), &mut out).and_then(|found| {
+        out.flush()?;
+        Ok(found)
+    });
+    match ended {
+        Ok(found) => ExitCode::from(u8::from(found)),
+        Err(error) => {
+            // Without a stderr the exit code has to do.
+            let _unheard = writeln!(std::io::stderr(), "musterctl: {error}");
+            ExitCode::from(error.code())
+        }
+    }
+}

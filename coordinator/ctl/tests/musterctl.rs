@@ -1,0 +1,176 @@
+//! The program, run on files: what it prints and how it ends.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+struct Desk(TempDir);
+
+// === impl Desk ===
+
+impl Desk {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let desk = Self(TempDir::new().unwrap());
+        files.iter().for_each(|(name, text)| fs::write(desk.path(name), text).unwrap());
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Exit code, stdout, stderr. The files of the desk are in the working directory.
+    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let ran = Command::new(env!("CARGO_BIN_EXE_musterctl"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))
+    }
+}
+
+fn pod(name: &str, group: &str, server: &str, device: &str) -> Json {
+    let held = json!({"pod_name": name, "server_id": server, "devices": [{"device_id": device, "device_ip": format!("10.1.0.{device}")}]});
+    json!({"metadata": {"name": name, "namespace": "n", "labels": {"muster.dev/rank-group": group},
+        "annotations": {"ascend.com/ranktable": held.to_string()}}})
+}
+
+const TEMPLATE: &str = "metadata: {name: t}\ndata:\n  filename: a.txt\n  ranktable-template: |\n    {{ .Timestamp }}{{ range .Servers }}{{ range .Devices }} {{ .DeviceId }}={{ .RankId }}{{ end }}{{ end }}\n";
+
+#[test]
+fn a_template_is_evaluated_in_every_mode() {
+    let desk = Desk::new(&[
+        ("n", "{{ .n }} {{ .x }}"),
+        ("dot", "{{ . }}"),
+        ("seed", "{{ .Status }}{{ range .Servers }}{{ .ServerId }}{{ end }}"),
+        ("broken", "a\n{{ .n"),
+        ("wrong", "a\n{{ .n.x.y }}"),
+        ("json", r#"{{ fromJson "no" }}"#),
+        ("data.json", r#"{"n": 12345678, "Status": "ok", "Servers": [{"ServerId": "s"}]}"#),
+        ("text.json", r#""hi""#),
+    ]);
+    let eval = |template: &str, data: &str, more: &[&str]| {
+        desk.run(&[&["template", "eval", "--template", template, "--data", data], more].concat())
+    };
+    assert_eq!(eval("n", "data.json", &[]).1, "1.2345678e+07 <no value>");
+    assert_eq!(eval("n", "data.json", &["--mode", "typed"]).1, "12345678 <no value>");
+    assert_eq!(eval("dot", "text.json", &["--mode", "string"]).1, "hi");
+    assert_eq!(eval("seed", "data.json", &["--mode", "seed"]).1, "oks");
+    assert_eq!(eval("json", "data.json", &["--lenient"]).0, 0);
+    let (code, out, error) = eval("json", "data.json", &[]);
+    assert_eq!((code, out.as_str()), (1, ""), "{error}");
+    let (code, _, error) = eval("broken", "data.json", &[]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("musterctl: template: broken:2:"), "{error}");
+    let (code, _, error) = eval("wrong", "data.json", &[]);
+    assert_eq!(code, 1);
+    assert!(error.starts_with("musterctl: template: wrong:2:5: executing \"wrong\""), "{error}");
+    assert_eq!(eval("n", "data.json", &["--missing-key", "error"]).0, 1);
+    assert_eq!(eval("n", "absent.json", &[]).0, 2);
+    assert_eq!(eval("n", "data.json", &["--mode", "other"]).0, 2);
+}
+
+#[test]
+fn a_table_is_rendered_for_one_group() {
+    let list = json!({"kind": "List", "items": [pod("a", "g", "s", "2"), pod("b", "g", "s", "10"), pod("c", "h", "s", "2")]});
+    let one = json!({"items": [pod("a", "g", "s", "2"), pod("b", "g", "s", "10")]});
+    let twice = json!({"items": [pod("a", "g", "s", "2"), pod("b", "g", "s", "2")]});
+    let desk = Desk::new(&[
+        ("t.yaml", TEMPLATE),
+        ("pods.json", &list.to_string()),
+        ("one.json", &one.to_string()),
+        ("twice.json", &twice.to_string()),
+    ]);
+    let render = |pods: &str, more: &[&str]| {
+        let fixed = [
+            "ranktable",
+            "render",
+            "--template",
+            "t.yaml",
+            "--now",
+            "2026-01-02T03:04:05Z",
+            "--pods",
+            pods,
+        ];
+        desk.run(&[&fixed[..], more].concat())
+    };
+    assert_eq!(
+        render("one.json", &[]),
+        (0, "2026-01-02T03:04:05Z 10=0 2=1\n".into(), String::new())
+    );
+    assert_eq!(render("one.json", &["--order", "numeric"]).1, "2026-01-02T03:04:05Z 2=0 10=1\n");
+    assert_eq!(render("pods.json", &["--group", "h"]).1, "2026-01-02T03:04:05Z 2=0\n");
+    let (code, _, error) = render("pods.json", &[]);
+    assert_eq!(code, 2);
+    assert!(error.contains("--group: g, h"), "{error}");
+    let (code, _, error) = render("twice.json", &[]);
+    assert_eq!(code, 1);
+    assert!(error.contains("by pod n/a and by pod n/b"), "{error}");
+    assert_eq!(render("twice.json", &["--lenient"]).1, "2026-01-02T03:04:05Z 2=0 2=1\n");
+    assert_eq!(render("one.json", &["--order", "best"]).0, 2);
+}
+
+#[test]
+fn a_table_is_checked_and_compared() {
+    let table = |rank: &str| {
+        json!({"version": "1.0", "status": "completed", "server_count": "1", "server_list": [{"server_id": "s", "device":
+            [{"device_id": "0", "device_ip": "10.0.0.1", "rank_id": rank}]}]})
+        .to_string()
+    };
+    let desk =
+        Desk::new(&[("good.json", &table("0")), ("bad.json", &table("1")), ("empty.json", "")]);
+    assert_eq!(desk.run(&["ranktable", "check", "good.json"]), (0, String::new(), String::new()));
+    let (code, out, _) = desk.run(&["ranktable", "check", "bad.json"]);
+    assert_eq!(code, 1);
+    assert!(
+        out.starts_with("error rank_id_not_contiguous at server s, device 0, rank 1: "),
+        "{out}"
+    );
+    let (code, out, _) =
+        desk.run(&["ranktable", "check", "-o", "json", "--chip", "a3", "good.json"]);
+    let findings: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &findings[0]["code"]), (1, &json!("schema_chip_mismatch")));
+    assert_eq!(desk.run(&["ranktable", "check", "empty.json"]).0, 1);
+    assert_eq!(desk.run(&["ranktable", "check", "absent.json"]).0, 2);
+    assert_eq!(desk.run(&["ranktable", "diff", "good.json", "good.json"]).0, 0);
+    let (code, out, _) = desk.run(&["ranktable", "diff", "good.json", "bad.json"]);
+    assert_eq!((code, out.as_str()), (1, "~ server s device 0: rank 0 -> 1\n"));
+}
+
+#[test]
+fn annotations_and_tables_of_others_are_taken_over() {
+    let theirs = r#"{"pod_name":"w","server_id":"uid","host_ip":"192.168.0.1","devices":[{"device_id":"0","device_ip":"10.0.0.1"}]}"#;
+    let pods = json!({"items": [{"metadata": {"name": "w", "namespace": "n",
+        "annotations": {"ascend.kubectl.kubernetes.io/ascend-910-configuration": theirs}}}, {"metadata": {"name": "other"}}]});
+    let table = r#"{"status":"completed","group_list":[{"instance_list":[{"pod_name":"w","server_id":"192.168.0.1","devices":[{"device_id":"0","device_ip":"10.0.0.1"}]}]}]}"#;
+    let config_map = json!({"metadata": {"name": "rings-config-j"}, "data": {"hccl.json": table}});
+    let desk = Desk::new(&[
+        ("pods.json", &pods.to_string()),
+        ("hccl.json", table),
+        ("cm.json", &config_map.to_string()),
+    ]);
+    let (code, out, error) = desk.run(&["migrate", "--pods", "pods.json"]);
+    assert_eq!(code, 0, "{error}");
+    let list: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        list["items"][0]["metadata"]["annotations"]["ascend.com/ranktable"],
+        r#"{"pod_name":"w","server_id":"192.168.0.1","devices":[{"device_id":"0","device_ip":"10.0.0.1"}]}"#
+    );
+    let (_, from_file, _) = desk.run(&["migrate", "--table", "hccl.json"]);
+    let migrated: Json = serde_json::from_str(&from_file).unwrap();
+    assert_eq!(migrated["server_list"][0]["device"][0]["rank_id"], "0");
+    assert_eq!(desk.run(&["migrate", "--table", "cm.json"]).1, from_file);
+    assert!(
+        desk.run(&["migrate", "--table", "hccl.json", "--annotations"])
+            .1
+            .contains("\"name\": \"w\"")
+    );
+    assert_eq!(desk.run(&["migrate"]).0, 2);
+}
