@@ -81,7 +81,7 @@ pub enum Mode {
 /// What a missing key means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MissingKey {
-    /// <no value>
+    /// `<no value>`
     #[value(alias = "invalid")]
     Default,
     /// The zero value
