@@ -42,7 +42,7 @@ pub enum End {
     Npu(u32),
     /// The GPU of this index.
     Gpu(u32),
-    /// The NIC at this place of [`Inventory::nics`].
+    /// The NIC at this place of [`Inventory::nics`](super::Inventory::nics).
     Nic(u32),
 }
 
