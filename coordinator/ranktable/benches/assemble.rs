@@ -1,8 +1,8 @@
 //! Assembly and rendering of tables of several sizes, beside writing the same bytes with a formatter by hand.
 //!
 //! `cargo bench -p muster-ranktable --bench assemble` prints the best times, and the median of the whole. All steps
-//! count: annotations through the parser template (which `parse` does with one thread and `assemble` with several),
-//! grouping, order, numbering, the table template and the look whether the output is JSON.
+//! count: annotations through the parser template, grouping, order, numbering, the table template and the look whether
+//! the output is JSON.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,

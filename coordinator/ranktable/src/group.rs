@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use crate::order::Arrangement;
-use crate::parse::{self, DeviceData, DeviceMore, ParseError, PodData};
+use crate::parse::{DeviceData, DeviceMore, ParseError, Parser, PodData};
 use crate::pod::{Pod, Post};
 use crate::template::TableTemplate;
 
@@ -146,9 +146,10 @@ impl Group {
         }
         let mut group = Self::default();
         let mut servers: HashMap<String, usize> = HashMap::new();
-        let read = parse::all(template, pods);
-        for (pod, data) in pods.iter().zip(read).filter_map(|(pod, data)| Some((pod, data?))) {
-            let data = data.map_err(|error| {
+        let mut parser = Parser::new(template);
+        for pod in pods {
+            let Some(annotation) = pod.annotation() else { continue };
+            let data = parser.parse(annotation).map_err(|error| {
                 let pod = pod.full_name();
                 GroupError::Unreadable { pod, error }
             })?;

@@ -15,7 +15,6 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use crate::pod::Pod;
 use crate::table::Tree;
 use crate::template::{Source, TableTemplate, TemplateError};
 use muster_proto::annotation::{LARGEST, MOST_DEVICES};
@@ -87,47 +86,9 @@ pub enum ParseError {
 
 /// Reads many annotations, one after the other.
 #[derive(Debug)]
-struct Parser<'a> {
+pub(crate) struct Parser<'a> {
     source: &'a Source,
     buffer: Vec<u8>,
-}
-
-/// Fewer pods than this are read faster than threads are started.
-const FEW: usize = 1024;
-/// More threads than this only wait for memory.
-const MOST_THREADS: usize = 8;
-
-/// What each pod holds, in the order of the pods; none for one without annotation. Reading is most of the work for a
-/// table, and one pod has nothing to do with another, so that many pods are read by several threads.
-pub(crate) fn all(
-    template: &TableTemplate,
-    pods: &[Pod],
-) -> Vec<Option<Result<PodData, ParseError>>> {
-    let some = |pods: &[Pod]| -> Vec<_> {
-        let mut parser = Parser::new(template);
-        pods.iter().map(|pod| pod.annotation().map(|text| parser.parse(text))).collect()
-    };
-    let threads =
-        std::thread::available_parallelism().map_or(1, |count| count.get().min(MOST_THREADS));
-    if pods.len() < FEW || threads < 2 {
-        return some(pods);
-    }
-    let (own, others) = pods.split_at(pods.len() / threads);
-    std::thread::scope(|scope| {
-        let share = others.len().div_ceil(threads - 1).max(1);
-        let started: Vec<_> = others
-            .chunks(share)
-            .map(|pods| (pods, std::thread::Builder::new().spawn_scoped(scope, move || some(pods))))
-            .collect();
-        let mut all = some(own);
-        all.reserve(others.len());
-        for (pods, thread) in started {
-            // Without a thread the work is done here.
-            let read = thread.ok().and_then(|thread| thread.join().ok());
-            all.extend(read.unwrap_or_else(|| some(pods)));
-        }
-        all
-    })
 }
 
 // === impl ParseError ===
@@ -164,11 +125,11 @@ impl TableTemplate {
 // === impl Parser ===
 
 impl<'a> Parser<'a> {
-    fn new(template: &'a TableTemplate) -> Self {
+    pub(crate) fn new(template: &'a TableTemplate) -> Self {
         Self { source: &template.parser, buffer: Vec::new() }
     }
 
-    fn parse(&mut self, annotation: &str) -> Result<PodData, ParseError> {
+    pub(crate) fn parse(&mut self, annotation: &str) -> Result<PodData, ParseError> {
         if annotation.len() > LARGEST {
             return Err(ParseError::TooLarge(annotation.len()));
         }

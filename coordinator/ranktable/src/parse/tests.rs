@@ -108,32 +108,6 @@ fn the_plain_form_is_read_without_the_parser() {
     }
 }
 
-#[test]
-fn many_pods_are_read_in_their_order() {
-    let pod = |number: usize| {
-        let text = format!(r#"{{"pod_name":"p-{number}","server_id":"s","devices":[]}}"#);
-        let text = match number % 100 {
-            7 => String::new(),
-            8 => "broken".to_owned(),
-            _ => text,
-        };
-        let annotations = [("ascend.com/ranktable".to_owned(), text)].into();
-        Pod { annotations, ..Pod::default() }
-    };
-    for count in [0, 1, FEW - 1, FEW, FEW + 1, 3 * FEW + 5] {
-        let pods: Vec<Pod> = (0..count).map(pod).collect();
-        let read = all(&template(None), &pods);
-        assert_eq!(read.len(), count);
-        for (number, read) in read.into_iter().enumerate() {
-            match number % 100 {
-                7 => assert_eq!(read, None),
-                8 => assert!(matches!(read, Some(Err(_)))),
-                _ => assert_eq!(read.unwrap().unwrap().pod_name, format!("p-{number}")),
-            }
-        }
-    }
-}
-
 fn lines() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "podName",
