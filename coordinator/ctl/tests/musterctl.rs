@@ -37,7 +37,7 @@ impl Desk {
 
 fn pod(name: &str, group: &str, server: &str, device: &str) -> Json {
     let held = json!({"pod_name": name, "server_id": server, "devices": [{"device_id": device, "device_ip": format!("10.1.0.{device}")}]});
-    json!({"metadata": {"name": name, "namespace": "n", "labels": {"muster.dev/rank-group": group},
+    json!({"metadata": {"name": name, "namespace": "n", "labels": {muster_ranktable::RANK_GROUP: group},
         "annotations": {"ascend.com/ranktable": held.to_string()}}})
 }
 

@@ -144,14 +144,15 @@ impl Group {
         if !lenient {
             complete(pods)?;
         }
-        let mut parser = Parser::new(template);
         let mut group = Self::default();
         let mut servers: HashMap<String, usize> = HashMap::new();
+        let mut parser = Parser::new(template);
         for pod in pods {
             let Some(annotation) = pod.annotation() else { continue };
-            let data = parser
-                .parse(annotation)
-                .map_err(|error| GroupError::Unreadable { pod: pod.full_name(), error })?;
+            let data = parser.parse(annotation).map_err(|error| {
+                let pod = pod.full_name();
+                GroupError::Unreadable { pod, error }
+            })?;
             if !lenient {
                 validate(pod, &data)?;
             }

@@ -8,26 +8,7 @@ use std::collections::BTreeMap;
 use muster_proto::annotation;
 use serde::Deserialize;
 
-/// The label that puts a pod into a rank group.
-pub const RANK_GROUP: &str = "muster.dev/rank-group";
-
-const ROLE: [&str; 3] = [
-    "modelserving.volcano.sh/role",
-    "jobset.sigs.k8s.io/replicatedjob-name",
-    "training.kubeflow.org/replica-type",
-];
-const ROLE_ID: &str = "modelserving.volcano.sh/role-id";
-const ROLE_INDEX: [&str; 2] =
-    ["jobset.sigs.k8s.io/job-index", "leaderworkerset.sigs.k8s.io/group-index"];
-const ENTRY: &str = "modelserving.volcano.sh/entry";
-/// Read as labels first, then as annotations.
-const INDEX: [&str; 5] = [
-    "leaderworkerset.sigs.k8s.io/worker-index",
-    "batch.kubernetes.io/job-completion-index",
-    "apps.kubernetes.io/pod-index",
-    "training.kubeflow.org/replica-index",
-    "hccl/rankIndex",
-];
+use crate::names::{ENTRY, INDEX, RANK_GROUP, ROLE, ROLE_ID, ROLE_INDEX};
 
 /// One pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -186,12 +167,12 @@ mod tests {
 
     #[test]
     fn a_list_of_pods_is_read_as_the_api_writes_it() {
-        let list: PodList = serde_json::from_str(
-            r#"{"kind":"List","items":[{"kind":"Pod","metadata":{"name":"a-1","namespace":"n","uid":"u",
-                "labels":{"muster.dev/rank-group":"g"},"annotations":null},
-                "spec":{"nodeName":"node-1","containers":[]},"status":{"podIP":"172.0.0.1","hostIP":"10.0.0.1"}},
-                {"metadata":{"name":"b"}}]}"#,
-        )
+        let list: PodList = serde_json::from_value(serde_json::json!({"kind": "List", "items": [
+            {"kind": "Pod", "metadata": {"name": "a-1", "namespace": "n", "uid": "u",
+                "labels": {RANK_GROUP: "g"}, "annotations": null},
+                "spec": {"nodeName": "node-1", "containers": []},
+                "status": {"podIP": "172.0.0.1", "hostIP": "10.0.0.1"}},
+            {"metadata": {"name": "b"}}]}))
         .unwrap();
         let pod = &list.items[0];
         assert_eq!(pod.full_name(), "n/a-1");

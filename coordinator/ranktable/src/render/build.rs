@@ -24,7 +24,7 @@ pub(super) fn table(
     positions: Option<Vec<u32>>,
     detail: Detail,
 ) -> Table {
-    let Group { members, servers, mut seats } = group;
+    let Group { members, mut servers, mut seats } = group;
     let needed = detail.pods || detail.roles;
     // Nothing is to be put in order where every server has one pod.
     let member_order = match needed || servers.iter().any(|server| server.members.len() > 1) {
@@ -36,10 +36,20 @@ pub(super) fn table(
         true => members.iter().map(|member| pod(member, &servers)).collect(),
         false => Vec::new(),
     };
-    let mut infos: Vec<ServerInfo> = servers
-        .iter()
-        .map(|server| describe(server, &members, &member_order, detail.shape))
-        .collect();
+    for server in servers.iter_mut().filter(|server| server.members.len() > 1) {
+        server.members.sort_by_key(|member| member_order.get(*member));
+    }
+    let mut infos: Vec<ServerInfo> =
+        servers.into_iter().map(|server| describe(server, &members, detail.shape)).collect();
+    let mut counts: Vec<usize> = vec![0; infos.len()];
+    for seat in &seats {
+        if let Some(count) = counts.get_mut(seat.server) {
+            *count += 1;
+        }
+    }
+    for (info, count) in infos.iter_mut().zip(counts) {
+        info.devices.reserve_exact(count);
+    }
     let mut first_seen: Vec<u32> = vec![u32::MAX; infos.len()];
     for (rank, index) in (0..).zip(by_rank) {
         let Some(seat) = seats.get_mut(*index as usize) else { continue };
@@ -91,27 +101,27 @@ fn device(device: DeviceData, rank: u32, shape: Shape) -> DeviceWithRank {
 }
 
 /// A server without its devices: of what its pods say, the first that says something counts.
-fn describe(server: &Server, members: &[Member], order: &[u32], shape: Shape) -> ServerInfo {
-    let mut here: Vec<usize> = server.members.clone();
-    here.sort_by_key(|member| order.get(*member));
-    let here: Vec<&Member> = here.iter().filter_map(|member| members.get(*member)).collect();
+fn describe(server: Server, members: &[Member], shape: Shape) -> ServerInfo {
+    let here = || server.members.iter().filter_map(|member| members.get(*member));
     let first = |field: fn(&Member) -> &String| {
-        here.iter().map(|member| field(member)).find(|text| !text.is_empty()).cloned()
+        here().map(field).find(|text| !text.is_empty()).cloned().unwrap_or_default()
     };
     let mut extras = BTreeMap::new();
-    for member in here.iter().rev() {
-        extras.extend(member.data.extras.clone());
+    for member in here() {
+        for (key, value) in &member.data.extras {
+            extras.entry(key.clone()).or_insert_with(|| value.clone());
+        }
     }
     ServerInfo {
-        server_id: server.id.clone(),
         devices: Vec::new(),
-        host_ip: first(|member| &member.data.host_ip).unwrap_or_default(),
-        container_ip: first(|member| &member.data.container_ip).unwrap_or_default(),
-        pod_names: here.iter().map(|member| member.name.clone()).collect(),
-        super_pod_id: first(|member| &member.data.super_pod_id).unwrap_or_default(),
-        rack_id: first(|member| &member.data.rack_id).unwrap_or_default(),
+        host_ip: first(|member| &member.data.host_ip),
+        container_ip: first(|member| &member.data.container_ip),
+        pod_names: here().map(|member| member.name.clone()).collect(),
+        super_pod_id: first(|member| &member.data.super_pod_id),
+        rack_id: first(|member| &member.data.rack_id),
         extras,
         shape,
+        server_id: server.id,
     }
 }
 
