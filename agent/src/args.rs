@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::discover::net::ServerIdSource;
 use crate::kubelet::device_id::ResourceName;
 use crate::log::LogFormat;
-use crate::wait::WaitArgs;
+use crate::wait::{WaitArgs, parse_duration};
 
 /// The agent that Muster runs on every node: it finds Ascend and NVIDIA devices, tells each pod what it holds, and
 /// delivers rank tables into pods.
@@ -145,33 +145,18 @@ fn coordinator(text: &str) -> Result<String, String> {
     }
 }
 
-/// A length of time that is not too short to be meant.
+/// No setting is longer: what is added to a moment must not go beyond the end of time.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A length of time that is neither too short nor too long to be meant.
 fn some_time(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
+    match parse_duration(text)? {
+        time if time > LONGEST => Err(format!("{text} is longer than a year")),
         time if time < Duration::from_millis(100) => {
             Err(format!("{text} is too short: 100ms at least"))
         }
         time => Ok(time),
     }
-}
-
-/// `10s`, `500ms`, `2m`, `1h`; a bare number is seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = text.get(digits.len()..).unwrap_or_default();
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| format!("{text:?} is no length of time: try 10s, 500ms or 2m"))?;
-    let seconds = |each: u64| number.checked_mul(each).map(Duration::from_secs);
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "" | "s" => seconds(1),
-        "m" => seconds(60),
-        "h" => seconds(3600),
-        _ => return Err(format!("{unit:?} is no unit of time: try ms, s, m or h")),
-    }
-    .filter(|time| *time <= Duration::from_secs(365 * 24 * 3600))
-    .ok_or_else(|| format!("{text} is longer than a year"))
 }
 
 #[cfg(test)]
@@ -190,11 +175,11 @@ mod tests {
         for (text, millis) in
             [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000)]
         {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+            assert_eq!(some_time(text), Ok(Duration::from_millis(millis)));
         }
         for text in ["", "s", "-1s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"]
         {
-            assert!(duration(text).is_err(), "{text}");
+            assert!(some_time(text).is_err(), "{text}");
         }
     }
 }

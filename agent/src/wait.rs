@@ -175,7 +175,7 @@ fn take_signals() -> Result<SignalFd, Errno> {
 
 /// `90`, `90s`, `10m`, `1h30m`, `500ms`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time; write 90s, 10m or 1h30m");
+    let wrong = || format!("{text:?} is not a time: try 10s, 10m or 1h30m");
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }

@@ -35,7 +35,7 @@ mod smi;
 #[cfg(test)]
 mod tests;
 
-pub use files::Files;
+pub use files::{Files, VENDOR};
 
 use facts::{Facts, News, Told};
 use files::Seen;

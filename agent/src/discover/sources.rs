@@ -10,7 +10,7 @@ use muster_proto::device::{HostAddress, Inventory, Nic};
 use super::ascend::{self, Ascend};
 use super::nvidia::{self, Nvidia};
 use super::rdma::Rdma;
-use super::{Found, Part, net, topology};
+use super::{Found, Part, net, pci, topology};
 use crate::host::Host;
 use crate::problem::{Area, Finding};
 use crate::tool::Tools;
@@ -32,9 +32,11 @@ pub struct Sources {
 pub struct Read {
     ascend: ascend::files::Files,
     nvidia: nvidia::Files,
+    /// What both vendors have on the PCI bus.
+    functions: Vec<pci::Function>,
     nics: Vec<Nic>,
     addresses: Vec<HostAddress>,
-    /// What was wrong with cards and addresses.
+    /// What was wrong with cards, addresses and the PCI bus.
     network: Vec<Finding>,
 }
 
@@ -64,8 +66,11 @@ impl Sources {
         let (nics, mut network) = self.rdma.look(&self.host, now);
         let (addresses, more) = net::addresses(&self.host);
         network.extend(more);
-        let (ascend, nvidia) = (ascend::files::Files::read(&self.host), Nvidia::read(&self.host));
-        Read { ascend, nvidia, nics, addresses, network }
+        let mut scan = pci::scan(&self.host, &[ascend::files::VENDOR, nvidia::VENDOR]);
+        network.append(&mut scan.findings);
+        let ascend = ascend::files::Files::read_with(&self.host, &scan);
+        let nvidia = Nvidia::read_with(&self.host, &scan);
+        Read { ascend, nvidia, functions: scan.functions, nics, addresses, network }
     }
 
     /// Files only, with what the tools said before.
@@ -129,7 +134,7 @@ impl Sources {
         }
         findings.push((Area::Network, read.network.clone()));
         inventory.sort();
-        topology::fill(&self.host, &mut inventory);
+        topology::fill_with(&self.host, &mut inventory, &read.functions);
         inventory.sort();
         Found { inventory, findings, due: self.ascend.is_due(&read.ascend) }
     }

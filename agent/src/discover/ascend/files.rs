@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muster_proto::device::{Chip, PciAddress};
 
 use super::parse::{MOST, conf, install};
+use crate::discover::pci::{self, Scan};
 use crate::host::{Host, HostError};
 use crate::problem::Finding;
 
@@ -15,8 +16,8 @@ const INSTALLATION: &str = "/etc/ascend_install.info";
 pub const HCCN_CONF: &str = "/etc/hccn.conf";
 /// 1024 devices with all their lines.
 const HCCN_CONF_LIMIT: usize = 256 * 1024;
-const PCI: &str = "/sys/bus/pci/devices";
-const VENDOR: &str = "0x19e5";
+/// Huawei's number on the PCI bus.
+pub const VENDOR: u16 = 0x19e5;
 
 /// The files' word.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,9 +56,17 @@ pub struct Function {
 impl Files {
     /// Reads them. What cannot be read is a finding and missing in the answer.
     pub fn read(host: &Host) -> Self {
+        let mut scan = pci::scan(host, &[VENDOR]);
+        let mut files = Self::read_with(host, &scan);
+        files.findings.splice(0..0, scan.findings.drain(..));
+        files
+    }
+
+    /// The same with a scan of the PCI bus that others use as well; its findings are theirs to tell.
+    pub fn read_with(host: &Host, scan: &Scan) -> Self {
         let mut files = Self { driver: DRIVER.to_owned(), ..Self::default() };
         files.device_files(host);
-        files.functions(host);
+        files.functions(scan);
         if files.is_empty() {
             return files;
         }
@@ -110,23 +119,13 @@ impl Files {
         self.ids = numbers.collect();
     }
 
-    fn functions(&mut self, host: &Host) {
-        let names = host.list(PCI).unwrap_or_else(|error| {
-            self.note(PCI, &error);
-            Vec::new()
-        });
-        for name in names {
-            let Ok(address) = name.parse::<PciAddress>() else { continue };
-            let attribute = |file: &str| host.read(&format!("{PCI}/{name}/{file}")).ok();
-            if attribute("vendor").as_deref() != Some(VENDOR) {
-                continue;
-            }
+    fn functions(&mut self, scan: &Scan) {
+        for function in scan.functions.iter().filter(|function| function.vendor == VENDOR) {
             // The same vendor makes engines and network cards of other kinds.
-            let Some(chip) = attribute("device").as_deref().and_then(generation) else { continue };
-            let numa = attribute("numa_node").and_then(|node| node.parse().ok());
-            let cpus = attribute("local_cpulist").filter(|list| is_cores(list));
+            let Some(chip) = generation(function.device) else { continue };
             if self.functions.len() < MOST {
-                self.functions.insert(address, Function { chip, numa, cpus });
+                let (numa, cpus) = (function.numa, function.cpus.clone());
+                self.functions.insert(function.address, Function { chip, numa, cpus });
             }
         }
     }
@@ -153,20 +152,15 @@ impl Files {
 }
 
 /// The generation of a PCI device id.
-fn generation(device: &str) -> Option<Chip> {
+fn generation(device: u16) -> Option<Chip> {
     Some(match device {
-        "0xd100" => Chip::Ascend310,
-        "0xd107" => Chip::Ascend310b,
-        "0xd500" => Chip::Ascend310p,
-        "0xd801" => Chip::Ascend910a,
-        "0xd802" => Chip::Ascend910b,
-        "0xd803" => Chip::AscendA3,
-        "0xd806" => Chip::AscendA5,
+        0xd100 => Chip::Ascend310,
+        0xd107 => Chip::Ascend310b,
+        0xd500 => Chip::Ascend310p,
+        0xd801 => Chip::Ascend910a,
+        0xd802 => Chip::Ascend910b,
+        0xd803 => Chip::AscendA3,
+        0xd806 => Chip::AscendA5,
         _ => return None,
     })
-}
-
-fn is_cores(list: &str) -> bool {
-    let plain = list.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b',');
-    plain && !list.is_empty() && list.len() <= 256
 }

@@ -12,7 +12,8 @@ use crate::host::Host;
 use crate::problem::Finding;
 
 const DRIVER: &str = "/proc/driver/nvidia";
-pub(super) const VENDOR: u16 = 0x10de;
+/// NVIDIA's number on the PCI bus.
+pub const VENDOR: u16 = 0x10de;
 
 /// What the files say.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::io;
 
 use super::Device;
-use super::ascend_910b::{INSTALL_INFO, cpus, decoys, driver};
+use super::ascend_910b::{INSTALL_INFO, chips_on_the_bus, cpus, decoys, driver};
 use super::ascend_tools::{
     Chip, Layout, Port, hccn_tool, listing, mapping, npu_smi, table, topology,
 };
 use super::tools::branch;
-use super::tree::{Function, Tree};
+use super::tree::Tree;
 
 /// Bus and NUMA node by physical id.
 const CHIPS: [(&str, i64); 8] =
@@ -47,20 +47,7 @@ pub(super) fn lay_out(tree: &Tree, index: u32) -> io::Result<()> {
         let _written = write!(conf, "address_{id}={address}\nnetmask_{id}={netmask}\n");
     }
     tree.file("etc/hccn.conf", &conf)?;
-    for (bus, numa) in CHIPS {
-        let root = format!("{}0", &bus[..1]);
-        let bridge = if bus.ends_with('1') { "00" } else { "01" };
-        let path = format!("pci0000:{root}/0000:{root}:{bridge}.0/0000:{bus}:00.0");
-        tree.pci(&Function {
-            path: &path,
-            vendor: "0x19e5",
-            device: "0xd801",
-            class: "0x120000",
-            revision: "0x20",
-            numa,
-            cpus: &cpus(numa),
-        })?;
-    }
+    chips_on_the_bus(tree, &CHIPS, "0xd801")?;
     decoys(tree)?;
     let chips = chips();
     let info = table(&layout(VERSION, [27, 15, 52]), &chips);

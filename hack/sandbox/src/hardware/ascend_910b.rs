@@ -76,12 +76,9 @@ pub(super) fn decoys(tree: &Tree) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn lay_out(tree: &Tree, index: u32, quirks: Quirks) -> io::Result<()> {
-    driver(tree, CHIPS.len(), "25.2.0")?;
-    tree.device("dev/dvpp_cmdlist")?;
-    tree.file("etc/ascend_install.info", INSTALL_INFO)?;
-    tree.file("etc/hccn.conf", &hccn_conf(index, quirks.truncated_hccn))?;
-    for (bus, numa) in CHIPS {
+/// Chips of one kind, two below each bridge.
+pub(super) fn chips_on_the_bus(tree: &Tree, chips: &[(&str, i64)], device: &str) -> io::Result<()> {
+    for (bus, numa) in chips {
         // c1 and c2 hang below c0, 81 and 82 below 80, and so on.
         let root = format!("{}0", &bus[..1]);
         let bridge = if bus.ends_with('1') { "00" } else { "01" };
@@ -89,13 +86,22 @@ pub(super) fn lay_out(tree: &Tree, index: u32, quirks: Quirks) -> io::Result<()>
         tree.pci(&Function {
             path: &path,
             vendor: "0x19e5",
-            device: "0xd802",
+            device,
             class: "0x120000",
             revision: "0x20",
-            numa,
-            cpus: &cpus(numa),
+            numa: *numa,
+            cpus: &cpus(*numa),
         })?;
     }
+    Ok(())
+}
+
+pub(super) fn lay_out(tree: &Tree, index: u32, quirks: Quirks) -> io::Result<()> {
+    driver(tree, CHIPS.len(), "25.2.0")?;
+    tree.device("dev/dvpp_cmdlist")?;
+    tree.file("etc/ascend_install.info", INSTALL_INFO)?;
+    tree.file("etc/hccn.conf", &hccn_conf(index, quirks.truncated_hccn))?;
+    chips_on_the_bus(tree, &CHIPS, "0xd802")?;
     decoys(tree)?;
     let chips = chips();
     let info = table(&layout("25.2.0", [27, 15, 52]), &chips);
