@@ -10,7 +10,7 @@
 //! pod's uid, so that another pod of the same name is never hit, and only where it differs from what is there: an
 //! agent that starts again writes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use futures::stream::FuturesUnordered;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, core::PartialObjectMeta};
-use muster_proto::annotation::{self, AnnotatedDevice, PodRanktable};
-use muster_proto::device::{Chip, Device, Inventory, Vendor};
-use muster_proto::pod::{Held, PodDevices, PodRef};
-use serde_json::{Value, json};
+use muster_proto::annotation::{self, desired, lacks_address};
+use muster_proto::device::{Inventory, Vendor};
+use muster_proto::pod::{PodDevices, PodRef};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -56,71 +56,6 @@ pub struct Sources {
     pub server_id: watch::Receiver<Option<String>>,
 }
 
-/// What a pod's annotation should say. `None`: not all is known yet, or it holds nothing. What is there stays then.
-pub fn desired(pod: &PodDevices, inventory: &Inventory, server_id: &str) -> Option<PodRanktable> {
-    if !inventory.settled || server_id.is_empty() {
-        return None;
-    }
-    let vendor = pod.devices.iter().map(|held| held.vendor).min()?;
-    let mut seen = BTreeSet::new();
-    let mut devices = Vec::new();
-    let mut in_super_pod = false;
-    let mut held: Vec<&Held> = pod.devices.iter().filter(|held| held.vendor == vendor).collect();
-    held.sort_by(|a, b| (a.id, &a.part).cmp(&(b.id, &b.part)));
-    for held in held {
-        let device = inventory.device(vendor, held.id)?;
-        if lacks_address(device) {
-            return None;
-        }
-        in_super_pod |= matches!(device.chip, Chip::AscendA3 | Chip::AscendA5);
-        let annotated = annotate(device, held);
-        if seen.insert((held.id, annotated.uuid.clone())) {
-            devices.push(annotated);
-        }
-    }
-    let place = inventory.super_pod.filter(|_| in_super_pod);
-    Some(PodRanktable {
-        pod_name: pod.pod.name.clone(),
-        server_id: server_id.to_owned(),
-        devices,
-        super_pod_id: place.map(|place| place.id.to_string()),
-        server_index: place.map(|place| place.server_index.to_string()),
-    })
-}
-
-fn annotate(device: &Device, held: &Held) -> AnnotatedDevice {
-    let mut extras: BTreeMap<String, Value> = BTreeMap::new();
-    let mut extra = |key: &str, value: Option<String>| {
-        if let Some(value) = value {
-            extras.insert(key.to_owned(), Value::String(value));
-        }
-    };
-    let mut uuid = None;
-    match device.vendor {
-        Vendor::Ascend if device.chip == Chip::AscendA3 => {
-            extra("vnic_ip", device.vnic_ip.map(|ip| ip.to_string()));
-        }
-        Vendor::Ascend => {}
-        Vendor::Nvidia => {
-            let slice = held.part.as_deref().filter(|part| part.starts_with("MIG-"));
-            let slice = slice.map(|part| part.split("::").next().unwrap_or(part).to_owned());
-            uuid = slice.or_else(|| device.uuid.clone());
-            extra("pci_bus_id", device.pci.map(|pci| pci.to_string()));
-            extra("numa_node", device.numa.map(|numa| numa.to_string()));
-            let fabric = device.fabric.as_ref();
-            extra("fabric_cluster_uuid", fabric.map(|fabric| fabric.cluster_uuid.clone()));
-            extra("fabric_clique_id", fabric.map(|fabric| fabric.clique_id.to_string()));
-        }
-    }
-    AnnotatedDevice {
-        device_id: device.id.to_string(),
-        device_ip: device.ip.map(|ip| ip.to_string()).unwrap_or_default(),
-        super_device_id: device.super_device_id.map(|id| id.to_string()),
-        uuid,
-        extras,
-    }
-}
-
 /// What is wrong with a pod that holds devices of two vendors.
 pub fn mixed(pod: &PodDevices) -> Option<Finding> {
     let vendors: BTreeSet<Vendor> = pod.devices.iter().map(|held| held.vendor).collect();
@@ -129,11 +64,6 @@ pub fn mixed(pod: &PodDevices) -> Option<Finding> {
                        devices only";
         Finding::new("mixed-vendors", format!("{} devices", pod.pod), message)
     })
-}
-
-/// Whether it must have an address, and nobody knows it: a table with an empty one stops a job that spans servers.
-fn lacks_address(device: &Device) -> bool {
-    device.vendor == Vendor::Ascend && device.chip.has_port() && device.ip.is_none()
 }
 
 /// What is wrong with a pod that holds devices whose address is not known.

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use muster_program::duration;
+use muster_program::log::LogFormat;
 
 use crate::discover::net::ServerIdSource;
 use crate::kubelet::device_id::ResourceName;
-use crate::log::LogFormat;
-use crate::wait::{WaitArgs, parse_duration};
+use crate::wait::WaitArgs;
 
 /// The agent that Muster runs on every node: it finds Ascend and NVIDIA devices, tells each pod what it holds, and
 /// delivers rank tables into pods.
@@ -62,7 +63,7 @@ pub struct HostArgs {
     #[arg(long)]
     pub no_tools: bool,
     /// How long one call of a tool may take
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::setting)]
     pub tool_timeout: Duration,
 }
 
@@ -101,7 +102,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9641")]
     pub listen: SocketAddr,
     /// How often tools are asked for health and links
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::setting)]
     pub poll: Duration,
     /// More extended resources whose devices are NPUs or GPUs, beside those of the vendors' plugins:
     /// ascend:NAME or nvidia:NAME; a NAME may end in *
@@ -145,20 +146,6 @@ fn coordinator(text: &str) -> Result<String, String> {
     }
 }
 
-/// No setting is longer: what is added to a moment must not go beyond the end of time.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
-
-/// A length of time that is neither too short nor too long to be meant.
-fn some_time(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
-        time if time > LONGEST => Err(format!("{text} is longer than a year")),
-        time if time < Duration::from_millis(100) => {
-            Err(format!("{text} is too short: 100ms at least"))
-        }
-        time => Ok(time),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -168,18 +155,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn lengths_of_time_are_read_as_people_write_them() {
-        for (text, millis) in
-            [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("3", 3000)]
-        {
-            assert_eq!(some_time(text), Ok(Duration::from_millis(millis)));
-        }
-        for text in ["", "s", "-1s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"]
-        {
-            assert!(some_time(text).is_err(), "{text}");
-        }
     }
 }

@@ -21,7 +21,6 @@ pub mod discover;
 pub mod host;
 pub mod kubelet;
 pub mod link;
-pub mod log;
 pub mod names;
 pub mod pods;
 pub mod print;

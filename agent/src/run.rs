@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use muster_program::log::LogLevel;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +27,6 @@ use crate::directories::Directories;
 use crate::discover::{self, net::ServerIdSource};
 use crate::kubelet::device_id::ResourceNames;
 use crate::link;
-use crate::log::LogLevel;
 use crate::problem::Problems;
 use crate::status::{self, Status};
 
@@ -118,7 +118,8 @@ impl Agent {
             server_id: server_id.clone(),
         });
         let deliverer = wiring.deliver(&pods, &pods_listed);
-        let link = wiring.link(&deliverer, &inventory, &held, heard);
+        let named = wiring.named(&inventory, &server_id);
+        let link = wiring.link(&deliverer, &named, &held, heard);
         let Wiring { registry, stop, mut parts, .. } = wiring;
         let status = Status {
             node,

@@ -7,6 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
+use muster_program::log::LogLevel;
 use muster_proto::device::Inventory;
 use muster_proto::pod::PodDevices;
 use prometheus_client::registry::Registry;
@@ -15,15 +16,13 @@ use tokio::sync::watch;
 
 use crate::deliver::{Deliverer, Table};
 use crate::link::LinkStatus;
-use crate::log::LogLevel;
 use crate::problem::{Problem, Problems};
 
 mod metrics;
 mod page;
-mod serve;
 
 pub use metrics::ProblemCollector;
-pub use serve::{Caller, serve};
+pub use muster_program::serve::{Caller, serve};
 
 /// How much of a request for another log level is read.
 const LARGEST_LEVEL: usize = 1024;

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use muster_program::duration;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -45,7 +46,7 @@ pub struct WaitArgs {
     #[arg(long, value_name = "FILE")]
     pub file: PathBuf,
     /// How long to wait: 90s, 10m, 1h30m, or seconds. Without it, for ever.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
     /// Print nothing but errors.
     #[arg(long)]
@@ -171,34 +172,6 @@ fn take_signals() -> Result<SignalFd, Errno> {
     set.add(Signal::SIGINT);
     set.thread_block()?;
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-}
-
-/// `90`, `90s`, `10m`, `1h30m`, `500ms`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time: try 10s, 10m or 1h30m");
-    if let Ok(seconds) = text.parse() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let mut rest = text;
-    let mut sum = Duration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-        let (number, after) = rest.split_at(digits);
-        let letters = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(letters);
-        let millis: u64 = match unit {
-            "ms" => 1,
-            "s" => 1000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            _ => return Err(wrong()),
-        };
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        let part = number.checked_mul(millis).map(Duration::from_millis).ok_or_else(wrong)?;
-        sum = sum.checked_add(part).ok_or_else(wrong)?;
-        rest = after;
-    }
-    if text.is_empty() { Err(wrong()) } else { Ok(sum) }
 }
 
 // === impl WaitError ===

@@ -1,6 +1,24 @@
-//! The coordinator, as far as it is built: the hub, where every agent's stream ends.
+//! The coordinator: it knows the jobs, as the agents know the devices.
 //!
-//! The hub knows each node's hardware and pods as its agent reports them, and brings tables to the nodes that
-//! host a group's pods. It decides nothing about tables; controllers do, through [`hub::Hub`]. Start reading there.
+//! ```text
+//!   agents ◀──streams──▶ hub ◀──────────┐
+//!   API server ──watch──▶ caches ──▶ controllers ──write──▶ API server
+//!                         webhooks ◀── API server
+//! ```
+//!
+//! Of several coordinators one leads: `lead` says which. Controllers run in that one only, and everything they write
+//! goes through `write`, which knows until when that is true. All of them serve webhooks and probes, and tell agents who
+//! leads. Start reading at `run`.
 
+pub mod args;
+pub mod certs;
+pub mod conditions;
+pub mod controllers;
+pub mod events;
 pub mod hub;
+pub mod lead;
+pub mod names;
+pub mod run;
+pub mod watch;
+pub mod webhook;
+pub mod write;

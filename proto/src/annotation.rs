@@ -12,6 +12,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+mod desired;
+
+pub use desired::{desired, lacks_address};
+
 /// The annotation's key.
 pub const KEY: &str = "ascend.com/ranktable";
 

@@ -263,6 +263,9 @@ pub struct Inventory {
     pub super_pod: Option<SuperPod>,
     /// The node's own addresses.
     pub addresses: Vec<HostAddress>,
+    /// What names the server in rank tables: one of its addresses, once it is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_id: Option<String>,
 }
 
 /// A text that is not what it should be.

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use muster_agent::deliver::unpack::{UnpackError, unpack as unpack_to};
 use muster_agent::deliver::{check_place, records};
 use muster_agent::wait::look::{NotYet, check};
-use muster_agent::wait::parse_duration;
+use muster_program::duration;
 use muster_proto::delivery::{Digest, Place, generation_file};
 use serde_json::Value;
 
@@ -95,7 +95,7 @@ pub fn unpack(bytes: &[u8]) -> bool {
 /// A table in a file: complete or not yet, and never complete before its end. Also how long to wait for it.
 pub fn wait(bytes: &[u8]) -> bool {
     let text = &*String::from_utf8_lossy(bytes);
-    let duration = parse_duration(text);
+    let duration = duration::parse(text);
     assert!(duration.is_ok() || duration.is_err_and(|error| !error.is_empty()));
     let seen = check(bytes).expect("memory can be read");
     if let Some(why) = &seen {
@@ -120,5 +120,5 @@ pub fn wait(bytes: &[u8]) -> bool {
             assert!(cut.is_some(), "complete before its end");
         }
     }
-    seen.is_none() || parse_duration(text.trim()).is_ok()
+    seen.is_none() || duration::parse(text.trim()).is_ok()
 }

@@ -1,4 +1,6 @@
-use muster_proto::device::{Fabric, Mig, SuperPod};
+use muster_proto::annotation::PodRanktable;
+use muster_proto::device::{Chip, Device, Fabric, Mig, SuperPod};
+use muster_proto::pod::Held;
 use proptest::prelude::*;
 
 use super::*;

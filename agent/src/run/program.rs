@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use muster_program::log::LogLevel;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Agent, Settings};
@@ -10,7 +11,6 @@ use crate::args::RunArgs;
 use crate::directories::Directories;
 use crate::kubelet::device_id::ResourceNames;
 use crate::link;
-use crate::log::LogLevel;
 use crate::problem::Problems;
 
 /// Threads for files: discovery and deliveries. They end when they have had nothing to do for a second.

@@ -149,6 +149,28 @@ impl Wiring {
         deliverer
     }
 
+    /// The hardware together with the address that names the server, for those who are elsewhere.
+    pub fn named(
+        &mut self,
+        inventory: &Latest<Inventory>,
+        server_id: &watch::Receiver<Option<String>>,
+    ) -> Latest<Inventory> {
+        let (named, seen) = watch::channel(Arc::new(Inventory::default()));
+        let (mut inventory, mut server_id) = (inventory.clone(), server_id.clone());
+        self.start("named", async move {
+            loop {
+                let mut whole = (**inventory.borrow_and_update()).clone();
+                whole.server_id.clone_from(&server_id.borrow_and_update());
+                named.send_replace(Arc::new(whole));
+                tokio::select! {
+                    changed = inventory.changed() => if changed.is_err() { return },
+                    changed = server_id.changed() => if changed.is_err() { return },
+                }
+            }
+        });
+        seen
+    }
+
     /// The stream to the coordinator, where there is one.
     pub fn link(
         &mut self,

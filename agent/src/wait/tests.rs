@@ -203,25 +203,6 @@ fn a_signal_ends_it_at_once() {
 }
 
 #[test]
-fn times_are_read_as_people_write_them() {
-    for (text, millis) in [
-        ("90", 90_000),
-        ("90s", 90_000),
-        ("10m", 600_000),
-        ("1h30m", 5_400_000),
-        ("500ms", 500),
-        ("0", 0),
-    ] {
-        assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
-    }
-    for text in
-        ["", "m", "10x", "-1s", "1.5s", "10m5", "99999999999999999999s", "18446744073709551615h"]
-    {
-        assert!(parse_duration(text).is_err(), "{text}");
-    }
-}
-
-#[test]
 fn a_status_that_is_no_text_is_skipped_however_deep_it_is() {
     let deep = format!(r#"{{"status":{}1{},"x":0}}"#, "[".repeat(500), "]".repeat(500));
     let told = ["{\"status\":{\"status\":\"completed\"}}", "{\"status\":null}", &deep]
@@ -247,10 +228,5 @@ proptest! {
             let text = String::from_utf8_lossy(&mutated);
             prop_assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
         }
-    }
-
-    #[test]
-    fn any_text_is_a_time_or_not(text in "\\PC{0,20}|[0-9hms]{0,30}") {
-        let _told = parse_duration(&text);
     }
 }

@@ -35,6 +35,7 @@
 mod check;
 mod diff;
 mod group;
+pub mod inject;
 pub mod migrate;
 mod names;
 mod number;

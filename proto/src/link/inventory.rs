@@ -316,6 +316,7 @@ impl From<&Inventory> for v1::Inventory {
             links: inventory.links.iter().map(v1::Join::from).collect(),
             super_pod: inventory.super_pod.map(super_pod),
             addresses: inventory.addresses.iter().map(address).collect(),
+            server_id: inventory.server_id.clone(),
         }
     }
 }
@@ -346,6 +347,7 @@ impl TryFrom<v1::Inventory> for Inventory {
             links: list("links", wire.links, MOST_LINKS, Link::try_from)?,
             super_pod: wire.super_pod.map(super_pod),
             addresses: list("addresses", wire.addresses, MOST_ADDRESSES, address)?,
+            server_id: maybe("server_id", wire.server_id)?,
         })
     }
 }

@@ -169,6 +169,7 @@ fn inventory() -> impl Strategy<Value = Inventory> {
         vec(address, 0..3),
     )
         .prop_map(|(settled, drivers, devices, nics, links, super_pod, addresses)| Inventory {
+            server_id: super_pod.map(|place| format!("10.0.0.{}", place.id)),
             settled,
             drivers,
             devices,

@@ -1,4 +1,4 @@
-//! Logging, with a level that can be changed while the agent runs.
+//! Logging, with a level that can be changed while the program runs.
 
 use std::io::IsTerminal;
 
@@ -50,7 +50,7 @@ impl LogLevel {
         Ok(Self { handle: Some(handle) })
     }
 
-    /// For an agent inside another program, which logs itself: nothing can be changed.
+    /// Inside another program, which logs itself: nothing can be changed.
     pub fn fixed() -> Self {
         Self { handle: None }
     }
@@ -60,7 +60,7 @@ impl LogLevel {
         let read = |handle: &reload::Handle<EnvFilter, Registry>| {
             handle.with_current(ToString::to_string).unwrap_or_default()
         };
-        let fixed = || "set by the program that this agent is part of".to_owned();
+        let fixed = || "set by the program that this is part of".to_owned();
         self.handle.as_ref().map_or_else(fixed, read)
     }
 

@@ -1,0 +1,1 @@
+//! What the coordinator does with what it knows; only the leader runs them.

@@ -1,0 +1,151 @@
+//! One reflector per kind: what the API server knows, kept in memory, and who wants to hear of changes.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::Resource;
+use kube::api::Api;
+use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde::de::DeserializeOwned;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Changes that a slow listener may miss before it must look at everything again.
+const FEED: usize = 16 * 1024;
+
+/// The objects of a kind, and their changes. Copies share them.
+#[derive(Clone)]
+pub struct Watch<K>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    store: Store<K>,
+    changes: broadcast::Sender<ObjectRef<K>>,
+    ready: watch::Receiver<bool>,
+}
+
+/// The objects of a kind to come: what runs in a task.
+pub struct Reflector<K>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    api: Api<K>,
+    config: watcher::Config,
+    trim: fn(&mut K),
+    writer: reflector::store::Writer<K>,
+    changes: broadcast::Sender<ObjectRef<K>>,
+    ready: watch::Sender<bool>,
+}
+
+/// Objects of a kind. `trim` takes away what nobody needs, to save memory.
+pub fn watch<K>(api: Api<K>, config: watcher::Config, trim: fn(&mut K)) -> (Watch<K>, Reflector<K>)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let changes = broadcast::channel(FEED).0;
+    let (ready, seen) = watch::channel(false);
+    let watch = Watch { store, changes: changes.clone(), ready: seen };
+    (watch, Reflector { api, config, trim, writer, changes, ready })
+}
+
+// === impl Watch ===
+
+impl<K> Watch<K>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    /// Hears of changes. Who is told that it lagged must look at everything again.
+    pub fn subscribe(&self) -> broadcast::Receiver<ObjectRef<K>> {
+        self.changes.subscribe()
+    }
+
+    /// Returns when all objects have been seen once.
+    pub async fn ready(&self) {
+        // An error means that the program ends.
+        let mut ready = self.ready.clone();
+        let _ended = ready.wait_for(|ready| *ready).await;
+    }
+
+    /// Whether all objects have been seen once.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectRef<K>) -> Option<Arc<K>> {
+        self.store.get(key)
+    }
+
+    /// One object, by name.
+    pub fn named(&self, namespace: &str, name: &str) -> Option<Arc<K>> {
+        self.store.get(&ObjectRef::new(name).within(namespace))
+    }
+
+    /// All of them.
+    pub fn all(&self) -> Vec<Arc<K>> {
+        self.store.state()
+    }
+}
+
+// === impl Reflector ===
+
+impl<K> Reflector<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    ObjectRef<K>: Hash + Eq,
+{
+    /// Follows the API server until it is stopped. Errors are retried, slower and slower.
+    pub async fn run(self, stop: CancellationToken) {
+        let Self { api, config, trim, writer, changes, ready } = self;
+        let kind = K::kind(&());
+        let stream = watcher(api, config).default_backoff().modify(trim).reflect(writer);
+        let mut stream = std::pin::pin!(stream);
+        // What a new listing no longer has, is gone: who listens must hear of that too.
+        let mut listed: Option<Vec<ObjectRef<K>>> = None;
+        let mut known = std::collections::HashSet::new();
+        loop {
+            let event = tokio::select! {
+                () = stop.cancelled() => return,
+                event = stream.next() => event,
+            };
+            let tell = |object: ObjectRef<K>| {
+                // Nobody may listen.
+                let _ = changes.send(object);
+            };
+            match event {
+                Some(Ok(watcher::Event::Init)) => listed = Some(Vec::new()),
+                Some(Ok(watcher::Event::InitApply(object))) => {
+                    if let Some(listed) = &mut listed {
+                        listed.push(ObjectRef::from_obj(&object));
+                    }
+                }
+                Some(Ok(watcher::Event::InitDone)) => {
+                    let now: std::collections::HashSet<_> =
+                        listed.take().unwrap_or_default().into_iter().collect();
+                    known.difference(&now).cloned().for_each(tell);
+                    now.iter().cloned().for_each(tell);
+                    known = now;
+                    ready.send_replace(true);
+                }
+                Some(Ok(watcher::Event::Apply(object))) => {
+                    let object = ObjectRef::from_obj(&object);
+                    known.insert(object.clone());
+                    tell(object);
+                }
+                Some(Ok(watcher::Event::Delete(object))) => {
+                    let object = ObjectRef::from_obj(&object);
+                    known.remove(&object);
+                    tell(object);
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(%kind, reason = "watch", "the API server cannot be followed: {error}");
+                }
+                None => return,
+            }
+        }
+    }
+}

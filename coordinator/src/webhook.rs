@@ -1,0 +1,1 @@
+//! Webhooks: one HTTPS server for all kinds.

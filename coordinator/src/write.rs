@@ -1,0 +1,185 @@
+//! Everything that a leader writes goes through here: it is refused when the lease is over, and never takes longer than
+//! the lease lasts.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::lead::{Deposed, Fence};
+use crate::names::FIELD_MANAGER;
+
+/// No write takes longer.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Writes as the leader of an epoch.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+    fence: Fence,
+}
+
+/// Why something was not written, or perhaps not.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// This coordinator does not lead any more. Nothing was sent.
+    #[error(transparent)]
+    Deposed(#[from] Deposed),
+    /// The API server has not answered in time. It may have done it.
+    #[error("{what}: no answer after {after:.1?}")]
+    Late {
+        /// The object.
+        what: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// Somebody else has changed the object since it was read.
+    #[error("{what} was changed by somebody else in the meantime")]
+    Conflict {
+        /// The object.
+        what: String,
+    },
+    /// The object, or its namespace, is gone.
+    #[error("{what} is not there")]
+    Gone {
+        /// The object.
+        what: String,
+    },
+    /// The API server refuses it, or cannot be reached.
+    #[error("{what}: {error}")]
+    Refused {
+        /// The object.
+        what: String,
+        /// What it says.
+        error: Box<kube::Error>,
+    },
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Writes as long as the fence stands.
+    pub fn new(client: Client, fence: Fence) -> Self {
+        Self { client, fence }
+    }
+
+    /// The client, to read.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Until when it may write, and as what.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// Creates an object.
+    pub async fn create<K>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        self.within::<K, _>(&name, api.create(&params, object)).await
+    }
+
+    /// Server-side apply: the fields in `object` become ours, others stay as they are. With a resourceVersion in it
+    /// nothing is written if somebody else was faster.
+    pub async fn apply<K>(&self, api: &Api<K>, name: &str, object: &Value) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        self.within::<K, _>(name, api.patch(name, &params, &Patch::Apply(object))).await
+    }
+
+    /// Changes some fields.
+    pub async fn merge<K>(&self, api: &Api<K>, name: &str, change: &Value) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.within::<K, _>(name, api.patch(name, &params, &Patch::Merge(change))).await
+    }
+
+    /// Replaces the status of an object by a merge.
+    pub async fn merge_status<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        change: &Value,
+    ) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.within::<K, _>(name, api.patch_status(name, &params, &Patch::Merge(change))).await
+    }
+
+    /// Deletes an object; it is no error if it is gone.
+    pub async fn delete<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        params: &DeleteParams,
+    ) -> Result<(), WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        match self.within::<K, _>(name, api.delete(name, params)).await {
+            Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn within<K, T>(
+        &self,
+        name: &str,
+        write: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let after = self.fence.left()?.min(LONGEST);
+        let what = || format!("{} {name}", K::kind(&()));
+        match tokio::time::timeout(after, write).await {
+            Ok(Ok(written)) => Ok(written),
+            Ok(Err(kube::Error::Api(refused))) if refused.code == 409 => {
+                Err(WriteError::Conflict { what: what() })
+            }
+            Ok(Err(kube::Error::Api(refused))) if refused.code == 404 => {
+                Err(WriteError::Gone { what: what() })
+            }
+            Ok(Err(error)) => Err(WriteError::Refused { what: what(), error: Box::new(error) }),
+            Err(_) => Err(WriteError::Late { what: what(), after }),
+        }
+    }
+}
+
+impl Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("fence", &self.fence).finish_non_exhaustive()
+    }
+}
+
+// === impl WriteError ===
+
+impl WriteError {
+    /// Why, for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Deposed(_) => "deposed",
+            Self::Late { .. } => "late",
+            Self::Conflict { .. } => "conflict",
+            Self::Gone { .. } => "gone",
+            Self::Refused { .. } => "refused",
+        }
+    }
+}
