@@ -1,8 +1,102 @@
 //! Settings: flags, and the environment for what a Deployment sets.
 
-use clap::Parser;
+use std::net::SocketAddr;
+use std::time::Duration;
 
-/// The coordinator of Muster: it watches jobs, makes rank tables, and speaks with the agents of all nodes.
-#[derive(Debug, Parser)]
-#[command(name = "muster-coordinator", version, max_term_width = 100)]
-pub struct Args {}
+use clap::{Parser, ValueEnum};
+use muster_program::duration;
+use muster_program::log::LogFormat;
+
+use crate::controllers::ranktable::Truth;
+
+const EXAMPLES: &str =
+    "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG. Of several coordinators one
+leads; the others serve webhooks and probes, and tell agents where to go.
+
+Examples:
+  muster-coordinator                          in a pod of the Deployment, all by default
+  muster-coordinator --namespace dev --hub 127.0.0.1:8443 --certificate-name localhost
+                                              on a desk, with KUBECONFIG set
+  curl localhost:9640/                        who leads, which groups have their tables";
+
+/// The coordinator of Muster: it makes the rank tables of all groups of pods, and speaks with the agents of all nodes.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "muster-coordinator", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Args {
+    /// Namespace of the coordinator: its Lease, its certificates
+    #[arg(long, value_name = "NAME", default_value = "muster-system", env = "POD_NAMESPACE")]
+    pub namespace: String,
+    /// What names this coordinator among others; a part of its own is added
+    #[arg(long, value_name = "NAME", default_value = "muster-coordinator", env = "POD_NAME")]
+    pub identity: String,
+    /// How long a leader that has died stays the leader
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration::setting)]
+    pub lease: Duration,
+    /// Where agents are served
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8443")]
+    pub hub: SocketAddr,
+    /// Where agents reach this very coordinator: https://HOST:PORT. Without it, made of the pod's address
+    #[arg(long, value_name = "URL", env = "MUSTER_HUB_ADDRESS")]
+    pub hub_address: Option<String>,
+    /// The pod's address
+    #[arg(long, value_name = "IP", env = "POD_IP", hide = true)]
+    pub pod_ip: Option<std::net::IpAddr>,
+    /// Where webhooks are served
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:9443")]
+    pub webhooks: SocketAddr,
+    /// Where status page, JSON, metrics and probes are served
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:9640")]
+    pub listen: SocketAddr,
+    /// Further names in the certificate, beside those of the Service muster-coordinator
+    #[arg(long = "certificate-name", value_name = "NAME")]
+    pub certificate_names: Vec<String>,
+    /// Service account of the agents
+    #[arg(long, value_name = "NAMESPACE:NAME", default_value = "muster-system:muster-agent")]
+    pub agent_account: String,
+    /// Namespace of the table templates
+    #[arg(long, value_name = "NAME", default_value = muster_ranktable::NAMESPACE)]
+    pub template_namespace: String,
+    /// How tables reach pods that do not say it themselves
+    #[arg(long, value_enum, default_value_t)]
+    pub delivery: Delivery,
+    /// Whose word about a pod's devices counts
+    #[arg(long, value_enum, default_value_t)]
+    pub device_truth: Truth,
+    /// Image of the init container that waits for tables which agents deliver
+    #[arg(long, value_name = "IMAGE", default_value = concat!("muster-agent:", env!("CARGO_PKG_VERSION")), env = "MUSTER_AGENT_IMAGE")]
+    pub agent_image: String,
+    /// Image of the init container that waits for tables in ConfigMap volumes
+    #[arg(long, value_name = "IMAGE", default_value = "busybox:latest")]
+    pub busybox_image: String,
+    /// After which a group without a table has failed; it is tried on
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::setting)]
+    pub ranktable_timeout: Duration,
+    /// What is logged: error, warn, info, debug, or a filter like muster_coordinator::hub=debug,info
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
+    pub log: String,
+    /// How log lines look
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+}
+
+/// How tables reach pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Delivery {
+    /// The agent writes them: milliseconds, any size
+    #[default]
+    Agent,
+    /// The kubelet shows the ConfigMap: no agent needed, up to 1 MiB
+    Configmap,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,1 +1,3 @@
 //! What the coordinator does with what it knows; only the leader runs them.
+
+pub mod ranktable;

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_proto::delivery::Place;
 use muster_proto::device::Inventory;
 use muster_proto::link::LARGEST_MESSAGE;
 use muster_proto::pod::PodDevices;
@@ -37,7 +38,7 @@ use authenticate::Authenticate;
 use blob::{Blob, Blobs, TooLarge};
 use metrics::Metrics;
 use queue::Queue;
-use registry::{Registry, Session, Tables};
+use registry::{Known, Registry, Session, Tables, Vouched};
 
 /// Changes that a slow subscriber may miss before it must look at everything again.
 const FEED: usize = 4096;
@@ -211,6 +212,16 @@ impl Hub {
     /// The pods with devices of every node that has reported.
     pub fn pods(&self) -> BTreeMap<String, Vec<Arc<PodDevices>>> {
         self.inner.state.lock().registry.pods()
+    }
+
+    /// What the agent of a node says about one of its pods.
+    pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
+        self.inner.state.lock().registry.vouched(node, uid)
+    }
+
+    /// What is known of a table at a place of a node.
+    pub fn known(&self, node: &str, place: &Place) -> Known {
+        self.inner.state.lock().registry.known(node, place)
     }
 
     /// What is wanted, delivered and refused on a node.

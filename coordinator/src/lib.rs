@@ -19,6 +19,8 @@ pub mod hub;
 pub mod lead;
 pub mod names;
 pub mod run;
+pub mod status;
+pub mod templates;
 pub mod watch;
 pub mod webhook;
 pub mod write;

@@ -1,8 +1,199 @@
 //! `muster-coordinator`: all parts, wired.
+//!
+//! ```text
+//!   every coordinator   caches · certificates · hub · webhooks · status · election
+//!   the leader          controllers · keeps certificates · fills in webhook configurations
+//! ```
+//!
+//! Each part is a task. No part should end by itself: the first that does ends the coordinator, which its Deployment
+//! starts anew. What only the leader does begins with the lease and ends before it does.
 
-use crate::args::Args;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Runs until SIGTERM or Ctrl-C, or until a part fails.
-pub fn main(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("not wired yet")
+use anyhow::Context;
+use kube::Client;
+use muster_program::log::LogLevel;
+use muster_ranktable::inject::Injection;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::certs::{Certificates, Names};
+use crate::controllers::ranktable::{self, Shown};
+use crate::hub::authenticate::Reviewer;
+use crate::hub::{self, Hub, Role};
+use crate::lead::{self, Standing};
+use crate::status::Status;
+
+mod leading;
+mod program;
+mod wiring;
+
+pub use program::main;
+use wiring::Wiring;
+
+/// How long parts may take to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Everything that a coordinator has to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its namespace.
+    pub namespace: String,
+    /// What names this process; no other may have the same.
+    pub identity: String,
+    /// How long a leader that has died stays the leader.
+    pub lease: Duration,
+    /// Where agents are served.
+    pub hub: SocketAddr,
+    /// Where agents reach this very coordinator, if it is known: `https://host:port`.
+    pub hub_address: Option<String>,
+    /// Streams, limits, times.
+    pub streams: hub::Settings,
+    /// Where webhooks are served.
+    pub webhooks: SocketAddr,
+    /// Where status is served.
+    pub listen: SocketAddr,
+    /// The names in its certificate.
+    pub names: Names,
+    /// Users that are agents.
+    pub agents: Vec<String>,
+    /// Namespace of the templates.
+    pub template_namespace: String,
+    /// What pods get injected.
+    pub injection: Injection,
+    /// How tables are made.
+    pub ranktable: ranktable::Settings,
+}
+
+/// Where a coordinator listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// Agents.
+    pub hub: SocketAddr,
+    /// Webhooks.
+    pub webhooks: SocketAddr,
+    /// Status.
+    pub status: SocketAddr,
+}
+
+/// A running coordinator.
+pub struct Coordinator {
+    hub: Hub,
+    status: Status,
+    certificates: Certificates,
+    standing: watch::Receiver<Standing>,
+    addresses: Addresses,
+    stop: CancellationToken,
+    parts: JoinSet<&'static str>,
+}
+
+// === impl Coordinator ===
+
+impl Coordinator {
+    /// Starts all parts.
+    pub async fn start(settings: Settings, client: Client, log: LogLevel) -> anyhow::Result<Self> {
+        let hub_listener = bind("--hub", settings.hub).await?;
+        let webhook_listener = bind("--webhooks", settings.webhooks).await?;
+        let status_listener = bind("--listen", settings.listen).await?;
+        let addresses = Addresses {
+            hub: hub_listener.local_addr()?,
+            webhooks: webhook_listener.local_addr()?,
+            status: status_listener.local_addr()?,
+        };
+        let reviewer = Arc::new(Reviewer::new(client.clone(), settings.agents.clone()));
+        let standby = Role::Standby { leader: None };
+        let hub = Hub::new(settings.streams.clone(), standby, reviewer);
+        let mut wiring = Wiring::new(settings, client);
+        hub.metrics().register(&mut wiring.registry);
+        let caches = wiring.caches();
+        let (keeper, certificates) = wiring.certificates();
+        wiring.hub(&hub, hub_listener, &certificates)?;
+        wiring.webhooks(webhook_listener, &certificates, caches.templates.clone())?;
+        let standing = wiring.election(addresses.hub);
+        let groups = Shown::default();
+        wiring.lead(leading::Leading {
+            standing: standing.clone(),
+            hub: hub.clone(),
+            caches: caches.clone(),
+            keeper,
+            certificates: certificates.clone(),
+            groups: groups.clone(),
+        });
+        let ready = wiring.ready(&caches, &certificates);
+        let Wiring { settings, registry, stop, mut parts, .. } = wiring;
+        let status = Status {
+            identity: settings.identity,
+            started: jiff::Timestamp::now(),
+            standing: standing.clone(),
+            ready,
+            hub: hub.clone(),
+            groups,
+            registry: Arc::new(registry),
+            log,
+        };
+        let serving = muster_program::serve::serve(status_listener, status.clone().router(), stop.clone());
+        parts.spawn(async move {
+            serving.await;
+            "status"
+        });
+        Ok(Self { hub, status, certificates, standing, addresses, stop, parts })
+    }
+
+    /// The agents.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// What can be asked.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// What it shows to callers.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
+
+    /// Whether it leads.
+    pub fn standing(&self) -> &watch::Receiver<Standing> {
+        &self.standing
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Returns when a part has ended though nobody asked it to; says which.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        match self.parts.join_next().await {
+            Some(Ok(part)) => anyhow::anyhow!("the part {part:?} ended by itself"),
+            Some(Err(error)) => anyhow::anyhow!("a part ended: {error}"),
+            None => anyhow::anyhow!("no part is left"),
+        }
+    }
+
+    /// Ends all parts; a leader gives its lease back, so that another takes over at once.
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        let ending = async { while self.parts.join_next().await.is_some() {} };
+        if tokio::time::timeout(DRAIN, ending).await.is_err() {
+            tracing::warn!("some parts did not end within {DRAIN:?}; they are dropped");
+        }
+    }
+}
+
+async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("{flag} {address}"))
+}
+
+/// The settings of the election.
+fn election(settings: &Settings, hub: SocketAddr) -> lead::Settings {
+    let address = settings.hub_address.clone().unwrap_or_else(|| format!("https://{hub}"));
+    let lead = lead::Settings::new(&settings.namespace, &settings.identity, address);
+    lead::Settings { lease: settings.lease, ..lead }
 }

@@ -82,6 +82,11 @@ impl Blob {
         self.digest
     }
 
+    /// What travels.
+    pub fn packed(&self) -> &Bytes {
+        &self.packed
+    }
+
     /// How many bytes travel.
     pub fn packed_size(&self) -> usize {
         self.packed.len()

@@ -42,6 +42,26 @@ pub struct Session {
     pub since: i64,
 }
 
+/// A pod and the hardware of its node, as the node's agent reports both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vouched {
+    /// What the pod holds.
+    pub pod: Arc<PodDevices>,
+    /// What the node has.
+    pub inventory: Arc<Inventory>,
+}
+
+/// What is known of a table at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Whether the node's agent has a stream.
+    pub linked: bool,
+    /// What the agent says is there.
+    pub delivered: Option<(u64, Digest)>,
+    /// What it has refused last.
+    pub refused: Option<Refusal>,
+}
+
 /// A new session.
 #[derive(Debug, PartialEq)]
 pub struct Opened {
@@ -202,6 +222,22 @@ impl Registry {
             Some((name.clone(), pods.iter().cloned().collect()))
         };
         self.nodes.iter().filter_map(known).collect()
+    }
+
+    /// What the agent of a node says about one of its pods.
+    pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
+        let node = self.nodes.get(node)?;
+        let pod = node.pods.as_ref()?.get(uid)?.clone();
+        let inventory = node.inventory.as_ref()?.0.clone();
+        Some(Vouched { pod, inventory })
+    }
+
+    /// What is known of a table at a place, and whether the node has a stream.
+    pub fn known(&self, node: &str, place: &Place) -> Known {
+        match self.nodes.get(node) {
+            Some(node) => node.known(place),
+            None => Known::default(),
+        }
     }
 
     /// The tables of a node.

@@ -10,7 +10,7 @@ use muster_proto::link::{Ack, MOST_TABLES, Outcome};
 use super::super::blob::Blob;
 use super::super::queue::Order;
 use super::tables::Wanted;
-use super::{Pods, Refusal, Session, Tables, Undeliverable};
+use super::{Known, Pods, Refusal, Session, Tables, Undeliverable};
 
 /// How often one content is sent again to a peer that says it does not have it.
 pub(super) const MOST_RETRIES: u32 = 3;
@@ -232,6 +232,14 @@ impl Node {
         // The agent may be writing it right now, so it is told even if nothing is known to be there.
         let order = Order::Retire { place: place.clone(), generation };
         self.session.as_ref().map(|own| (own.number, order))
+    }
+
+    pub(super) fn known(&self, place: &Place) -> Known {
+        Known {
+            linked: self.session.is_some(),
+            delivered: self.delivered.get(place).copied(),
+            refused: self.refused.get(place).cloned(),
+        }
     }
 
     pub(super) fn tables(&self) -> Tables {

@@ -45,6 +45,11 @@ impl Pods {
         self.by_uid.contains_key(&place.pod_uid)
     }
 
+    /// One of them.
+    pub fn get(&self, uid: &str) -> Option<&Arc<PodDevices>> {
+        self.by_uid.get(uid)
+    }
+
     /// All, by uid.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<PodDevices>> {
         self.by_uid.values()

@@ -1,0 +1,361 @@
+//! All groups, and the one task that looks after them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::compose::Input;
+use super::entry::Entry;
+use super::feed::{Change, Feed, group_of, is_newer};
+use super::flight::{self, Landed, Task};
+use super::group::{Step, Template};
+use super::member::{GroupKey, Member};
+use super::record::Record;
+use super::{Outlets, Settings, Sources, vouch};
+use crate::hub::What;
+
+mod landing;
+mod say;
+
+/// How long a record without pods and without owners is kept.
+const ORPHANED: Duration = Duration::from_secs(60);
+
+/// All groups.
+struct Desk {
+    sources: Sources,
+    settings: Settings,
+    outlets: Outlets,
+    entries: HashMap<GroupKey, Entry>,
+    /// The member that a pod is, by namespace and name.
+    by_pod: HashMap<(String, String), (GroupKey, String)>,
+    /// The members on a node.
+    by_node: HashMap<String, HashSet<(GroupKey, String)>>,
+    marked: BTreeSet<GroupKey>,
+    flights: JoinSet<(GroupKey, Landed)>,
+    alarms: BinaryHeap<Reverse<(Instant, GroupKey)>>,
+}
+
+/// Looks after all groups until it is stopped, or until this coordinator does not lead any more.
+pub async fn run(sources: Sources, settings: Settings, outlets: Outlets, stop: CancellationToken) {
+    let ready = async {
+        sources.pods.ready().await;
+        sources.records.ready().await;
+        sources.templates.maps().ready().await;
+    };
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = ready => {}
+    }
+    let mut feed = Feed::new(&sources);
+    let mut desk = Desk {
+        sources,
+        settings,
+        outlets,
+        entries: HashMap::new(),
+        by_pod: HashMap::new(),
+        by_node: HashMap::new(),
+        marked: BTreeSet::new(),
+        flights: JoinSet::new(),
+        alarms: BinaryHeap::new(),
+    };
+    desk.outlets.shown.clear();
+    desk.take(Change::All);
+    loop {
+        for key in std::mem::take(&mut desk.marked) {
+            desk.look(&key);
+        }
+        let alarm = desk.alarms.peek().map(|Reverse((at, _))| *at);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            change = feed.next() => match change {
+                Some(change) => desk.take(change),
+                None => return,
+            },
+            Some(landed) = desk.flights.join_next() => if let Ok((key, landed)) = landed
+                && !desk.land(&key, landed)
+            {
+                return;
+            },
+            () = at(alarm) => desk.ring(),
+        }
+        for change in feed.more() {
+            desk.take(change);
+        }
+        while let Some(landed) = desk.flights.try_join_next() {
+            if let Ok((key, landed)) = landed
+                && !desk.land(&key, landed)
+            {
+                return;
+            }
+        }
+    }
+}
+
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Pod(pod) => {
+                let (namespace, name) =
+                    (pod.namespace.clone().unwrap_or_default(), pod.name.clone());
+                self.pod(namespace, name);
+            }
+            Change::Record(map) => {
+                let namespace = map.namespace.clone().unwrap_or_default();
+                self.record(&namespace, &map.name);
+            }
+            Change::Template => self.marked.extend(self.entries.keys().cloned()),
+            Change::Node(changed) => self.node(&changed.node, changed.what),
+            Change::All => self.everything(),
+        }
+    }
+
+    /// Something was missed.
+    fn everything(&mut self) {
+        let mut pods: HashSet<(String, String)> = self.by_pod.keys().cloned().collect();
+        let name = |meta: &kube::core::ObjectMeta| {
+            (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+        };
+        pods.extend(self.sources.pods.all().iter().map(|pod| name(&pod.metadata)));
+        for (namespace, name) in pods {
+            self.pod(namespace, name);
+        }
+        for record in self.sources.records.all() {
+            let (namespace, name) = name(&record.metadata);
+            self.record(&namespace, &name);
+        }
+        let nodes: Vec<String> = self.by_node.keys().cloned().collect();
+        for node in nodes {
+            self.node(&node, What::Pods);
+        }
+        self.marked.extend(self.entries.keys().cloned());
+    }
+
+    /// A pod has come, changed or gone.
+    fn pod(&mut self, namespace: String, name: String) {
+        let pod = self.sources.pods.named(&namespace, &name);
+        let pod = pod.as_deref().and_then(|pod| Some((GroupKey::of(pod)?, pod)));
+        let place = (namespace, name);
+        if let Some((key, uid)) = self.by_pod.remove(&place) {
+            let still = pod
+                .as_ref()
+                .is_some_and(|(now, pod)| *now == key && pod.metadata.uid.as_deref() == Some(&uid));
+            if !still {
+                self.leave(&key, &uid);
+            }
+        }
+        let Some((key, pod)) = pod else { return };
+        let mut member = Member::of(&key, pod);
+        vouch::refresh(&mut member, &self.sources.hub, self.settings.truth);
+        let uid = member.pod.uid.clone();
+        self.by_pod.insert(place, (key.clone(), uid.clone()));
+        if !member.pod.node.is_empty() {
+            self.by_node
+                .entry(member.pod.node.clone())
+                .or_default()
+                .insert((key.clone(), uid.clone()));
+        }
+        let records = &self.sources.records;
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| {
+            let mut entry = Entry::new(key.clone());
+            let known = records.named(&key.namespace, &crate::names::record(&key.name));
+            entry.recorded(known.as_deref().map(Record::read), Timestamp::now());
+            entry
+        });
+        entry.group.members.insert(uid, member);
+        self.marked.insert(key);
+    }
+
+    fn leave(&mut self, key: &GroupKey, uid: &str) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if let Some(member) = entry.group.members.remove(uid)
+            && let Some(there) = self.by_node.get_mut(&member.pod.node)
+        {
+            there.remove(&(key.clone(), uid.to_owned()));
+            if there.is_empty() {
+                self.by_node.remove(&member.pod.node);
+            }
+        }
+        entry.handed.remove(uid);
+        self.marked.insert(key.clone());
+    }
+
+    /// A record has come, changed or gone.
+    fn record(&mut self, namespace: &str, name: &str) {
+        let map = self.sources.records.named(namespace, name);
+        let key = match map.as_deref() {
+            Some(map) => group_of(map),
+            None => name
+                .strip_suffix("-ranktable")
+                .map(|group| GroupKey { namespace: namespace.to_owned(), name: group.to_owned() }),
+        };
+        let Some(key) = key else { return };
+        let entry = match (self.entries.get_mut(&key), &map) {
+            (Some(entry), _) => entry,
+            (None, Some(_)) => {
+                self.entries.entry(key.clone()).or_insert_with(|| Entry::new(key.clone()))
+            }
+            (None, None) => return,
+        };
+        // What is under way will tell what is there when it lands.
+        if entry.busy {
+            return;
+        }
+        let read = map.as_deref().map(Record::read);
+        let newer = match (&read, &entry.group.record) {
+            (Some(read), Some(known)) => is_newer(&read.resource_version, &known.resource_version),
+            _ => true,
+        };
+        if newer {
+            entry.recorded(read, Timestamp::now());
+            self.marked.insert(key);
+        }
+    }
+
+    /// An agent has said something.
+    fn node(&mut self, node: &str, what: What) {
+        let Some(there) = self.by_node.get(node) else { return };
+        for (key, uid) in there {
+            let Some(entry) = self.entries.get_mut(key) else { continue };
+            let Some(member) = entry.group.members.get_mut(uid) else { continue };
+            let changed = vouch::refresh(member, &self.sources.hub, self.settings.truth);
+            // The hub wants nothing for pods that its agent does not have: it may have forgotten this one.
+            let forgotten = what == What::Pods && entry.handed.remove(uid);
+            if changed || forgotten {
+                self.marked.insert(key.clone());
+            }
+        }
+    }
+
+    /// Alarms that are due.
+    fn ring(&mut self) {
+        let now = Instant::now();
+        while let Some(Reverse((at, _))) = self.alarms.peek()
+            && *at <= now
+        {
+            if let Some(Reverse((_, key))) = self.alarms.pop() {
+                if let Some(entry) = self.entries.get_mut(&key) {
+                    entry.wake = None;
+                }
+                self.marked.insert(key);
+            }
+        }
+    }
+
+    fn wake(&mut self, key: &GroupKey, at: Instant) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.wake.is_none_or(|known| at < known) {
+            entry.wake = Some(at);
+            self.alarms.push(Reverse((at, key.clone())));
+        }
+    }
+
+    /// Looks at a group, and begins what is to be done.
+    fn look(&mut self, key: &GroupKey) {
+        let (now, clock) = (Timestamp::now(), Instant::now());
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.busy {
+            return;
+        }
+        if let Some(later) = entry.not_before.filter(|later| *later > clock) {
+            return self.wake(key, later);
+        }
+        let template: Template = match entry.group.template() {
+            Some(name) => self.sources.templates.get(name).map_err(|problem| problem.to_string()),
+            None => Err(format!(
+                "the pods name no template: add the annotation {}",
+                crate::names::RANKTABLE_TEMPLATE[0]
+            )),
+        };
+        let patience = &self.settings.patience;
+        let outlook = entry.group.outlook(&template, patience, now);
+        let mut again = outlook.again;
+        let waits = !outlook.verdict.ready && !matches!(outlook.step, Step::Compose { .. });
+        match waits {
+            true => drop(entry.group.lacking.get_or_insert(now)),
+            false => entry.group.lacking = None,
+        }
+        if matches!(outlook.step, Step::Compose { .. }) {
+            entry.complete.get_or_insert(clock);
+        }
+        if entry.group.members.is_empty() {
+            return self.empty(key, now);
+        }
+        let hub = &self.sources.hub;
+        if outlook.step == Step::HandOut {
+            entry.hand_out(hub);
+            if entry.standing().is_some_and(|(_, standing)| !standing.is_complete()) {
+                let late = entry.late_at(patience).filter(|late| *late > now);
+                again = [again, late].into_iter().flatten().min();
+            }
+        }
+        let epoch = self.outlets.writer.fence().epoch();
+        let input = |entry: &Entry| {
+            let template = template.clone().ok()?;
+            let topology = (template.order == muster_ranktable::Order::Topology)
+                .then(|| vouch::topology(&entry.group, hub));
+            let pods = entry.group.live().map(Member::seated).collect::<Option<Vec<_>>>()?;
+            let record = entry.group.record.as_deref();
+            let numbering = record.and_then(Record::numbering);
+            Some(Input { pods, template, changed: String::new(), numbering, topology })
+        };
+        let task = entry.task(outlook.step.clone(), &template, epoch, now, input);
+        let task = task.or_else(|| {
+            let conditions = entry.conditions(&outlook, patience, now)?;
+            let resource_version = entry.group.record.as_ref()?.resource_version.clone();
+            Some(Task::Conditions { resource_version, conditions })
+        });
+        entry.outlook = Some(outlook);
+        self.say(key);
+        if let Some(task) = task {
+            self.fly(key, task);
+        }
+        if let Some(again) = again {
+            let wait = Duration::try_from(again.duration_since(now)).unwrap_or_default();
+            self.wake(key, clock + wait.max(Duration::from_millis(1)));
+        }
+    }
+
+    /// A group without pods: its record goes with its owners, or after a while.
+    fn empty(&mut self, key: &GroupKey, now: Timestamp) {
+        self.outlets.shown.set(key, None);
+        let Some(entry) = self.entries.get(key) else { return };
+        let Some(record) = entry.group.record.clone().filter(|record| record.owners.is_empty())
+        else {
+            self.entries.remove(key);
+            return;
+        };
+        let since = entry.group.lacking.unwrap_or(now);
+        match since.checked_add(ORPHANED) {
+            Ok(end) if end > now => {
+                let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
+                self.wake(key, Instant::now() + wait);
+            }
+            _ => self.fly(key, Task::Delete(record)),
+        }
+    }
+
+    fn fly(&mut self, key: &GroupKey, task: Task) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.busy = true;
+        let (writer, hub) = (self.outlets.writer.clone(), self.sources.hub.clone());
+        let key = key.clone();
+        self.flights.spawn(async move {
+            let landed = flight::fly(key.clone(), task, writer, hub).await;
+            (key, landed)
+        });
+    }
+}

@@ -1,0 +1,147 @@
+//! What became of what was under way.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::super::flight::{Landed, Table};
+use super::super::group::Failed;
+use super::super::member::{GroupKey, Home};
+use super::super::metrics::Reason;
+use super::super::record::{Content, Record};
+use super::Desk;
+use crate::write::WriteError;
+
+impl Desk {
+    /// Notes what became of a flight. False if this coordinator does not lead any more.
+    pub(super) fn land(&mut self, key: &GroupKey, landed: Landed) -> bool {
+        let now = Timestamp::now();
+        let metrics = self.outlets.metrics.clone();
+        let Some(entry) = self.entries.get_mut(key) else { return true };
+        entry.busy = false;
+        self.marked.insert(key.clone());
+        match landed {
+            Landed::Recorded(record) => {
+                entry.went_well();
+                metrics.updates.inc();
+                let created = entry.group.record.is_none();
+                entry.recorded(Some(record), now);
+                if created {
+                    let name = crate::names::record(&key.name);
+                    self.tell(
+                        key,
+                        false,
+                        "RanktableConfigMapCreated",
+                        format!("ConfigMap {name} is there, empty"),
+                    );
+                }
+            }
+            Landed::Published { record, composed, took } => {
+                entry.went_well();
+                metrics.updates.inc();
+                metrics.generation.observe(took.as_secs_f64());
+                let generation = record.generation;
+                let lost = record.content == Content::None;
+                let by_map =
+                    entry.group.live().any(|member| matches!(member.home, Home::ConfigMap { .. }));
+                let unread = by_map && !matches!(record.content, Content::Text(_));
+                entry.recorded(Some(record), now);
+                entry.group.failed = None;
+                entry.table = Some(Table { generation, blob: composed.blob.clone() });
+                entry.handed.clear();
+                let note = format!(
+                    "generation {generation}: {} servers, {} ranks, {} bytes, made in {:.1?}",
+                    composed.servers,
+                    composed.ranks,
+                    composed.text.len(),
+                    took
+                );
+                tracing::info!(group = %key, generation, ranks = composed.ranks, digest = %composed.digest(), "published");
+                self.tell(key, false, "RanktableGenerated", note);
+                if lost || unread {
+                    let size = composed.text.len();
+                    let held = if lost {
+                        "the ConfigMap holds its digest only"
+                    } else {
+                        "pods that mount the ConfigMap cannot read it"
+                    };
+                    let note = format!(
+                        "the table has {size} bytes, a ConfigMap holds 1 MiB: {held}; use the delivery by agents"
+                    );
+                    self.tell(key, true, "RanktableTooLarge", note);
+                }
+                self.check(key, composed.text);
+            }
+            Landed::Uncomposed { error, tried: (input, template) } => {
+                metrics.errors.get_or_create(&Reason { reason: error.reason }).inc();
+                entry.complete = None;
+                let (reason, message) = (error.reason, error.message);
+                entry.group.failed = Some(Failed { input, template, reason, message });
+            }
+            Landed::Loaded(table) => {
+                entry.went_well();
+                entry.handed.clear();
+                entry.table = Some(table);
+            }
+            Landed::Lost => {
+                // Nobody can say what it was: another generation takes its place.
+                entry.back_off(Instant::now());
+                if let Some(record) = &mut entry.group.record {
+                    Arc::make_mut(record).input = None;
+                }
+            }
+            Landed::Told(uids) => {
+                let generation = entry.group.record.as_ref().map(|record| record.generation);
+                if uids.is_empty() {
+                    entry.back_off(Instant::now());
+                }
+                for uid in uids {
+                    if let Some(member) = entry.group.members.get_mut(&uid)
+                        && let Home::ConfigMap { told } = &mut member.home
+                    {
+                        *told = generation;
+                    }
+                }
+            }
+            Landed::Conditions { resource_version, conditions } => {
+                entry.went_well();
+                if let Some(record) = &mut entry.group.record {
+                    let record: &mut Record = Arc::make_mut(record);
+                    (record.resource_version, record.conditions) = (resource_version, conditions);
+                }
+            }
+            Landed::Deleted => {
+                self.entries.remove(key);
+                self.marked.remove(key);
+            }
+            Landed::Failed { error: WriteError::Deposed(deposed), .. } => {
+                tracing::warn!("{deposed}");
+                return false;
+            }
+            Landed::Failed { error, now: there } => {
+                if !matches!(error, WriteError::Conflict { .. }) {
+                    metrics.errors.get_or_create(&Reason { reason: error.reason() }).inc();
+                    tracing::warn!(group = %key, reason = error.reason(), "{error}");
+                }
+                entry.back_off(Instant::now());
+                if let Some(there) = there {
+                    entry.recorded(there, now);
+                }
+                // Somebody who came after us has written: whatever we know is old.
+                let epoch = self.outlets.writer.fence().epoch();
+                let newer = entry
+                    .group
+                    .record
+                    .as_ref()
+                    .map(|record| record.epoch)
+                    .filter(|theirs| *theirs > epoch);
+                if let Some(theirs) = newer {
+                    tracing::warn!(group = %key, epoch, theirs, "a later leader has written; this one stops");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,150 @@
+//! What is said about a group: once, when it changes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use muster_ranktable::{Facts, Severity, check};
+
+use super::super::member::GroupKey;
+use super::super::shown::GroupStatus;
+use super::Desk;
+use crate::conditions::{self, RANKTABLE_DELIVERED, RANKTABLE_READY};
+
+/// A table beyond this is not checked while it runs: `musterctl ranktable check` does that.
+const CHECKED: usize = 4 * 1024 * 1024;
+
+impl Desk {
+    /// Shows how a group stands, and says what is new.
+    pub(super) fn say(&mut self, key: &GroupKey) {
+        let now = Timestamp::now();
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(outlook) = entry.outlook.clone() else { return };
+        let record = entry.group.record.clone();
+        let standing = entry.standing();
+        let late = entry.is_late(&self.settings.patience, now);
+        let mut said = entry.said.clone();
+        let mut notes: Vec<(bool, &str, String)> = Vec::new();
+        if outlook.verdict.ready {
+            (said.missing, said.failed) = (false, None);
+        }
+        if !outlook.missing.is_empty() && !said.missing {
+            said.missing = true;
+            notes.push((true, "PodRanktableAnnotationMissing", outlook.verdict.message.clone()));
+        }
+        if outlook.has_failed() && said.failed.as_ref() != Some(&outlook.verdict.message) {
+            said.failed = Some(outlook.verdict.message.clone());
+            let note = format!("{}: {}", outlook.verdict.reason, outlook.verdict.message);
+            notes.push((true, "RanktableGenerationFailed", note));
+        }
+        if let Some((generation, standing)) = &standing {
+            if standing.is_complete() && said.delivered < *generation && outlook.verdict.ready {
+                said.delivered = *generation;
+                let took = entry.complete.take().map(|since| since.elapsed());
+                if let Some(took) = took {
+                    self.outlets.metrics.delivery.observe(took.as_secs_f64());
+                }
+                let took = took
+                    .map(|took| format!(", {took:.1?} after its input was complete"))
+                    .unwrap_or_default();
+                notes.push((
+                    false,
+                    "RanktableDelivered",
+                    format!("{}{took}", standing.message(*generation, false)),
+                ));
+            } else if !standing.is_complete() && late && said.late < *generation {
+                said.late = *generation;
+                notes.push((true, "RanktableLate", standing.message(*generation, true)));
+            }
+        }
+        entry.said = said;
+        let mut list = record.as_ref().map(|record| record.conditions.clone()).unwrap_or_default();
+        let text = super::super::group::seconds(now);
+        let verdict = &outlook.verdict;
+        conditions::set(
+            &mut list,
+            RANKTABLE_READY,
+            verdict.ready,
+            verdict.reason,
+            &verdict.message,
+            &text,
+        );
+        if let Some((generation, standing)) = &standing {
+            let reason = match () {
+                () if standing.is_complete() => "Delivered",
+                () if late => "Late",
+                () => "Delivering",
+            };
+            let message = standing.message(*generation, late);
+            conditions::set(
+                &mut list,
+                RANKTABLE_DELIVERED,
+                standing.is_complete(),
+                reason,
+                &message,
+                &text,
+            );
+        }
+        let (delivered, receivers) =
+            standing.map_or((0, 0), |(_, standing)| (standing.there, standing.all));
+        let status = GroupStatus {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            pods: entry.group.live().count(),
+            generation: record.map_or(0, |record| record.generation),
+            delivered,
+            receivers,
+            ready: verdict.ready,
+            reason: verdict.reason.to_owned(),
+            message: verdict.message.clone(),
+            conditions: list,
+        };
+        self.outlets.shown.set(key, Some(status));
+        for (warning, reason, note) in notes {
+            self.tell(key, warning, reason, note);
+        }
+    }
+
+    /// Writes an event about the group's owner.
+    pub(super) fn tell(&self, key: &GroupKey, warning: bool, reason: &str, note: String) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let about = entry.group.subject(entry.group.record.as_deref());
+        let (events, reason) = (self.outlets.events.clone(), reason.to_owned());
+        let note = format!("rank group {}: {note}", key.name);
+        tokio::spawn(async move {
+            match warning {
+                true => events.warning(&about, &reason, note).await,
+                false => events.normal(&about, &reason, note).await,
+            }
+        });
+    }
+
+    /// Looks at a table as its reader will, and says what it will not like. The table is on its way already.
+    pub(super) fn check(&self, key: &GroupKey, text: Arc<str>) {
+        let Some(entry) = self.entries.get(key) else { return };
+        if text.len() > CHECKED || !text.trim_start().starts_with('{') {
+            return;
+        }
+        let addresses =
+            entry.group.live().map(|member| &member.pod).filter(|pod| pod.pod_ip != pod.host_ip);
+        let pod_ips = addresses.map(|pod| pod.pod_ip.clone()).filter(|ip| !ip.is_empty()).collect();
+        let facts = Facts { pod_ips, ..Facts::default() };
+        let about = entry.group.subject(entry.group.record.as_deref());
+        let (events, group) = (self.outlets.events.clone(), key.clone());
+        tokio::spawn(async move {
+            let checked = tokio::task::spawn_blocking(move || check(&text, &facts)).await;
+            let Ok(findings) = checked else { return };
+            let errors: Vec<_> =
+                findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
+            if let Some(first) = errors.first() {
+                let note = format!(
+                    "rank group {}: the table has {} mistakes that its reader may refuse; the first: {}; {}",
+                    group.name,
+                    errors.len(),
+                    first.message,
+                    first.remedy
+                );
+                events.warning(&about, "RanktableDoubtful", note).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,300 @@
+//! A group at work: what is under way for it, what was handed out, what was said.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use muster_proto::delivery::Delivery;
+use tokio::time::Instant;
+
+use super::compose::Input;
+use super::delivery::Standing;
+use super::flight::{Table, Task};
+use super::group::{Group, Outlook, Patience, Step, Template, seconds};
+use super::member::{GroupKey, Home};
+use super::record::{Content, Record, State};
+use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY};
+use crate::hub::Hub;
+
+/// Permissions of a table: a pod's containers may run as anybody.
+const MODE: u32 = 0o644;
+
+/// First wait after a write that failed; it doubles.
+const AGAIN: Duration = Duration::from_millis(200);
+/// Longest wait.
+const AGAIN_MOST: Duration = Duration::from_secs(30);
+
+/// A group, and what is done for it.
+#[derive(Debug)]
+pub struct Entry {
+    /// What is known.
+    pub group: Group,
+    /// Whether something is under way.
+    pub busy: bool,
+    /// The table that the record names, ready to be handed out.
+    pub table: Option<Table>,
+    /// Who was told of it.
+    pub handed: BTreeSet<String>,
+    /// When the last piece of its input came.
+    pub complete: Option<Instant>,
+    /// When the table was recorded, as far as this coordinator did it or saw it.
+    pub recorded: Option<Timestamp>,
+    /// What was said, so that it is not said again.
+    pub said: Said,
+    /// What the last look has shown.
+    pub outlook: Option<Outlook>,
+    /// Writes that failed since the last that did not.
+    pub failures: u32,
+    /// Not before then.
+    pub not_before: Option<Instant>,
+    /// When it is looked at again, even if nothing changes.
+    pub wake: Option<Instant>,
+}
+
+/// What was said about a group as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// That pods hold nothing that is known.
+    pub missing: bool,
+    /// That there is no table, for this reason.
+    pub failed: Option<String>,
+    /// That everybody has this generation.
+    pub delivered: u64,
+    /// That somebody is late with this generation.
+    pub late: u64,
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// A group of which nothing is known.
+    pub fn new(key: GroupKey) -> Self {
+        Self {
+            group: Group::new(key),
+            busy: false,
+            table: None,
+            handed: BTreeSet::new(),
+            complete: None,
+            recorded: None,
+            said: Said::default(),
+            outlook: None,
+            failures: 0,
+            not_before: None,
+            wake: None,
+        }
+    }
+
+    /// A write has failed: the next one waits.
+    pub fn back_off(&mut self, now: Instant) {
+        let wait = AGAIN.saturating_mul(1 << self.failures.min(10)).min(AGAIN_MOST);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Some(now + wait);
+    }
+
+    /// A write was done.
+    pub fn went_well(&mut self) {
+        self.failures = 0;
+        self.not_before = None;
+    }
+
+    /// The record, as somebody else or we have written it.
+    pub fn recorded(&mut self, record: Option<Record>, now: Timestamp) {
+        let generation = record.as_ref().map(|record| (record.generation, record.digest));
+        let before = self.group.record.as_ref().map(|record| (record.generation, record.digest));
+        if generation != before {
+            self.recorded = Some(now);
+        }
+        self.group.record = record.map(Arc::new);
+    }
+
+    /// What is to be done first, if anything.
+    pub fn task(
+        &self,
+        step: Step,
+        template: &Template,
+        epoch: u64,
+        now: Timestamp,
+        input: impl Fn(&Self) -> Option<Input>,
+    ) -> Option<Task> {
+        match step {
+            Step::Wait => None,
+            Step::Create => {
+                let file = self.group.file(template).to_owned();
+                Some(Task::Create(Record::empty(&file, self.group.owners(), epoch)))
+            }
+            Step::Blank => {
+                let record = self.group.record.as_deref()?.clone();
+                Some(Task::Write(Record {
+                    state: State::Changing,
+                    content: Content::None,
+                    epoch,
+                    ..record
+                }))
+            }
+            Step::Compose { generation, changed, members, input: digest } => {
+                let known = self.group.record.as_deref()?;
+                let template = template.as_ref().ok()?;
+                let record = Record {
+                    resource_version: known.resource_version.clone(),
+                    uid: known.uid.clone(),
+                    state: State::Published,
+                    generation,
+                    epoch,
+                    digest: None,
+                    members: Some(members),
+                    input: Some(digest),
+                    template: Some(template.digest()),
+                    changed: changed.clone(),
+                    file: self.group.file(&Ok(template.clone())).to_owned(),
+                    content: Content::None,
+                    numbering: None,
+                    owners: self.group.owners(),
+                    conditions: self.announced(generation, now),
+                };
+                let tried = (digest, template.digest());
+                let input = Input { changed, ..input(self)? };
+                Some(Task::Publish { input, tried, record })
+            }
+            Step::HandOut => {
+                let record = self.group.record.clone()?;
+                let ready = self.table.as_ref().is_some_and(|table| {
+                    table.generation == record.generation
+                        && Some(table.blob.digest()) == record.digest
+                });
+                match ready {
+                    true => self.tell(record.generation),
+                    false => {
+                        let input = input(self)
+                            .map(|input| Input { changed: record.changed.clone(), ..input });
+                        Some(Task::Load { record, input })
+                    }
+                }
+            }
+        }
+    }
+
+    /// The pods with ConfigMap volumes that have not heard of this generation.
+    fn tell(&self, generation: u64) -> Option<Task> {
+        let untold = self.group.live().filter_map(|member| match member.home {
+            Home::ConfigMap { told } if told != Some(generation) => {
+                Some((member.pod.name.clone(), member.pod.uid.clone()))
+            }
+            _ => None,
+        });
+        let pods: Vec<_> = untold.collect();
+        (!pods.is_empty()).then_some(Task::Tell { generation, pods })
+    }
+
+    /// Hands the table out to members that do not have it. How many were told.
+    pub fn hand_out(&mut self, hub: &Hub) -> usize {
+        let Some(table) = &self.table else { return 0 };
+        let digest = table.blob.digest();
+        let mut told = 0;
+        for member in self.group.members.values() {
+            let uid = &member.pod.uid;
+            let Home::Agent(place) = &member.home else { continue };
+            if member.life != super::member::Life::Live
+                || member.has(table.generation, digest)
+                || self.handed.contains(uid)
+            {
+                continue;
+            }
+            let delivery = Delivery {
+                place: place.clone(),
+                generation: table.generation,
+                digest,
+                mode: MODE,
+                group: None,
+            };
+            match hub.deliver(&member.pod.node, delivery, table.blob.clone()) {
+                Ok(()) => {
+                    self.handed.insert(uid.clone());
+                    told += 1;
+                }
+                // Its agent has not said yet that it has the pod; when it does, this is done again.
+                Err(error) => {
+                    tracing::debug!(pod = member.pod.name, reason = error.reason(), "{error}")
+                }
+            }
+        }
+        told
+    }
+
+    /// How the delivery stands, where there is something to deliver.
+    pub fn standing(&self) -> Option<(u64, Standing)> {
+        let record =
+            self.group.record.as_ref().filter(|record| record.state == State::Published)?;
+        Some((record.generation, self.group.delivery(record.generation, record.digest?)))
+    }
+
+    /// Conditions of a generation that nobody has yet.
+    fn announced(&self, generation: u64, now: Timestamp) -> Vec<Condition> {
+        let mut list =
+            self.group.record.as_ref().map(|record| record.conditions.clone()).unwrap_or_default();
+        let now = seconds(now);
+        let all = self.group.live().filter(|member| member.home != Home::None).count();
+        let size = self.group.live().count();
+        let message = format!("generation {generation}, {size} pods");
+        conditions::set(&mut list, RANKTABLE_READY, true, "Published", &message, &now);
+        let message = format!("0 of {all} pods have generation {generation}");
+        conditions::set(&mut list, RANKTABLE_DELIVERED, false, "Delivering", &message, &now);
+        list
+    }
+
+    /// The conditions as they should be, if that is worth a write: a status or a reason has changed.
+    pub fn conditions(
+        &self,
+        outlook: &Outlook,
+        patience: &Patience,
+        now: Timestamp,
+    ) -> Option<Vec<Condition>> {
+        let record = self.group.record.as_ref()?;
+        // While something is being written this would be old at once.
+        if matches!(outlook.step, Step::Create | Step::Blank | Step::Compose { .. }) {
+            return None;
+        }
+        let mut list = record.conditions.clone();
+        let text = seconds(now);
+        let verdict = &outlook.verdict;
+        conditions::set(
+            &mut list,
+            RANKTABLE_READY,
+            verdict.ready,
+            verdict.reason,
+            &verdict.message,
+            &text,
+        );
+        if let Some((generation, standing)) = self.standing() {
+            let late = self.is_late(patience, now) && !standing.is_complete();
+            let (status, reason) = match () {
+                () if standing.is_complete() => (true, "Delivered"),
+                () if late => (false, "Late"),
+                () => (false, "Delivering"),
+            };
+            let message = standing.message(generation, late);
+            conditions::set(&mut list, RANKTABLE_DELIVERED, status, reason, &message, &text);
+        }
+        let words = |list: &[Condition]| -> Vec<(String, String, String)> {
+            // Who is late may change; how many still wait is not worth a write of its own.
+            let message = |one: &Condition| match one.reason.as_str() {
+                "Late" | "Delivered" | "Published" | "Timeout" | "GenerationFailed" => {
+                    one.message.clone()
+                }
+                _ => String::new(),
+            };
+            list.iter().map(|one| (one.status.clone(), one.reason.clone(), message(one))).collect()
+        };
+        (words(&list) != words(&record.conditions)).then_some(list)
+    }
+
+    /// Whether everybody should have had the table by now.
+    pub fn is_late(&self, patience: &Patience, now: Timestamp) -> bool {
+        self.late_at(patience).is_some_and(|late| late <= now)
+    }
+
+    /// When everybody should have it.
+    pub fn late_at(&self, patience: &Patience) -> Option<Timestamp> {
+        self.recorded?.checked_add(patience.late).ok()
+    }
+}

@@ -1,0 +1,107 @@
+//! What has changed, and which groups that concerns.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use super::Sources;
+use crate::hub::Changed;
+
+/// Changes that are taken at once before groups are looked at.
+const BATCH: usize = 4096;
+
+/// One change.
+#[derive(Debug)]
+pub enum Change {
+    /// Of a pod.
+    Pod(ObjectRef<Pod>),
+    /// Of a record.
+    Record(ObjectRef<ConfigMap>),
+    /// Of a template or a parser.
+    Template,
+    /// Of what a node's agent says.
+    Node(Changed),
+    /// Something was missed: look at everything.
+    All,
+}
+
+/// Everything that may change.
+pub struct Feed {
+    pods: Receiver<ObjectRef<Pod>>,
+    records: Receiver<ObjectRef<ConfigMap>>,
+    templates: Receiver<ObjectRef<ConfigMap>>,
+    nodes: Receiver<Changed>,
+}
+
+// === impl Feed ===
+
+impl Feed {
+    /// Hears from now on.
+    pub fn new(sources: &Sources) -> Self {
+        Self {
+            pods: sources.pods.subscribe(),
+            records: sources.records.subscribe(),
+            templates: sources.templates.maps().subscribe(),
+            nodes: sources.hub.subscribe(),
+        }
+    }
+
+    /// The next change. None when a source has ended.
+    pub async fn next(&mut self) -> Option<Change> {
+        tokio::select! {
+            change = self.pods.recv() => heard(change, Change::Pod),
+            change = self.records.recv() => heard(change, Change::Record),
+            change = self.templates.recv() => heard(change, |_| Change::Template),
+            change = self.nodes.recv() => heard(change, Change::Node),
+        }
+    }
+
+    /// What has come in the meantime: many small changes are looked at together.
+    pub fn more(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        drain(&mut self.pods, &mut changes, Change::Pod);
+        drain(&mut self.records, &mut changes, Change::Record);
+        drain(&mut self.templates, &mut changes, |_| Change::Template);
+        drain(&mut self.nodes, &mut changes, Change::Node);
+        changes
+    }
+}
+
+fn heard<T>(change: Result<T, RecvError>, as_change: impl Fn(T) -> Change) -> Option<Change> {
+    match change {
+        Ok(change) => Some(as_change(change)),
+        Err(RecvError::Lagged(_)) => Some(Change::All),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+fn drain<T: Clone>(
+    from: &mut Receiver<T>,
+    changes: &mut Vec<Change>,
+    as_change: impl Fn(T) -> Change,
+) {
+    for _ in 0..BATCH {
+        match from.try_recv() {
+            Ok(change) => changes.push(as_change(change)),
+            Err(TryRecvError::Lagged(_)) => changes.push(Change::All),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+        }
+    }
+}
+
+/// Whether one version of an object is newer than another. They are numbers; what is none is always new.
+pub fn is_newer(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version > than,
+        _ => version != than,
+    }
+}
+
+/// The group that a record belongs to.
+pub fn group_of(map: &ConfigMap) -> Option<super::member::GroupKey> {
+    let name = map.labels().get(crate::names::RANK_GROUP)?.clone();
+    let key = super::member::GroupKey { namespace: map.namespace()?, name };
+    (crate::names::record(&key.name) == map.name_any()).then_some(key)
+}

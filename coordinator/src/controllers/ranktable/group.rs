@@ -1,0 +1,349 @@
+//! What is to be done about a group, given everything that is known of it. Pure.
+//!
+//! ```text
+//!   no record ─▶ create it, empty
+//!   members change, read by ConfigMap volume ─▶ blank it
+//!   pods or devices missing ─▶ wait, and say for what
+//!   complete, and not what the record was made from ─▶ compose the next generation
+//!   complete, as recorded ─▶ hand it out to who lacks it
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use muster_proto::delivery::Digest;
+use muster_ranktable::TableTemplate;
+
+use super::digests;
+use super::member::{GroupKey, Home, Life, Member};
+use super::record::{Record, State};
+
+/// Times that decide.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    /// After which a group without a table has failed.
+    pub failed: Duration,
+    /// After which it is said which pods hold nothing that is known.
+    pub missing: Duration,
+    /// After which it is said who does not have the table yet.
+    pub late: Duration,
+}
+
+/// A rank group.
+#[derive(Debug)]
+pub struct Group {
+    /// Which.
+    pub key: GroupKey,
+    /// Its pods, by uid.
+    pub members: BTreeMap<String, Member>,
+    /// What is recorded.
+    pub record: Option<Arc<Record>>,
+    /// What was tried with this input and this template, and failed.
+    pub failed: Option<Failed>,
+    /// Since when something is missing, as far as this coordinator has seen.
+    pub lacking: Option<Timestamp>,
+}
+
+/// An attempt that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// With this input.
+    pub input: Digest,
+    /// And this template.
+    pub template: Digest,
+    /// For metrics.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+/// The template of a group, as far as it can be had.
+pub type Template = Result<Arc<TableTemplate>, String>;
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing.
+    Wait,
+    /// Create the record.
+    Create,
+    /// Take the table out of the record.
+    Blank,
+    /// Make and record a table.
+    Compose {
+        /// Its generation.
+        generation: u64,
+        /// When its input changed.
+        changed: String,
+        /// Of the pods.
+        members: Digest,
+        /// Of the input.
+        input: Digest,
+    },
+    /// The record holds: who lacks the table gets it.
+    HandOut,
+}
+
+/// How the making of a table stands: one condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether there is a table of the group as it is.
+    pub ready: bool,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// Why, for a person.
+    pub message: String,
+}
+
+/// What is to be done, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// What.
+    pub step: Step,
+    /// Why.
+    pub verdict: Verdict,
+    /// Pods that hold nothing that is known although they have a node, some of them.
+    pub missing: Vec<String>,
+    /// When to look again, even if nothing changes.
+    pub again: Option<Timestamp>,
+}
+
+// === impl Patience ===
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            failed: Duration::from_secs(600),
+            missing: Duration::from_secs(10),
+            late: Duration::from_secs(5),
+        }
+    }
+}
+
+// === impl Group ===
+
+impl Group {
+    /// A group of which nothing is known.
+    pub fn new(key: GroupKey) -> Self {
+        Self { key, members: BTreeMap::new(), record: None, failed: None, lacking: None }
+    }
+
+    /// The members that take part.
+    pub fn live(&self) -> impl Iterator<Item = &Member> {
+        self.members.values().filter(|member| member.life == Life::Live)
+    }
+
+    /// The youngest member that takes part: its marks count, since a group that is scaled is marked anew.
+    pub fn youngest(&self) -> Option<&Member> {
+        self.live()
+            .chain(self.members.values().filter(|member| member.life == Life::Done))
+            .max_by_key(|member| (member.created, &member.pod.name))
+    }
+
+    /// The name of the template that its pods ask for.
+    pub fn template(&self) -> Option<&str> {
+        self.youngest()?.marks.template.as_deref()
+    }
+
+    /// The name of the file in the record: what the pods wait for, else what the template says.
+    pub fn file<'a>(&'a self, template: &'a Template) -> &'a str {
+        let asked = self.live().find_map(|member| match &member.home {
+            Home::Agent(place) => Some(place.file.as_str()),
+            _ => None,
+        });
+        asked
+            .or(template.as_ref().ok().map(|template| template.filename.as_str()))
+            .unwrap_or("ranktable.json")
+    }
+
+    /// What is to be done.
+    pub fn outlook(&self, template: &Template, patience: &Patience, now: Timestamp) -> Outlook {
+        let live: Vec<&Member> = self.live().collect();
+        let done = self.members.values().filter(|member| member.life == Life::Done).count();
+        let wait = |reason, message: String| Outlook::wait(reason, message);
+        let Some(youngest) = self.youngest() else {
+            return wait("NoPods", "no pod of the group is there".to_owned());
+        };
+        let Some(record) = &self.record else {
+            return Outlook {
+                step: Step::Create,
+                ..wait("Waiting", "the record is being created".to_owned())
+            };
+        };
+        let size = match &youngest.marks.size {
+            Ok(size) => *size,
+            Err(problem) => {
+                return wait("InvalidMarks", format!("pod {}: {problem}", youngest.pod.name));
+            }
+        };
+        let members = digests::members(&live);
+        let published = record.state == State::Published;
+        // What is over is not taken back: a table of a job that ends stays as it is.
+        if done > 0 {
+            let message = format!("{done} of {size} pods have finished; the table stays as it is");
+            let step = if published { Step::HandOut } else { Step::Wait };
+            return Outlook { step, ..Outlook::new(published, "Finished", message) };
+        }
+        let same = record.members == Some(members);
+        let by_map = live.iter().any(|member| matches!(member.home, Home::ConfigMap { .. }));
+        if published && !same && by_map {
+            let message = "pods have come or gone; the last table is taken away".to_owned();
+            return Outlook { step: Step::Blank, ..wait("Changing", message) };
+        }
+        if live.len() != size {
+            let message = format!("{} of {size} pods are there", live.len());
+            return self.lacking("WaitingForPods", message, patience, now);
+        }
+        let bare: Vec<&&Member> = live.iter().filter(|member| member.devices.is_none()).collect();
+        if !bare.is_empty() {
+            // A coordinator that has just begun to lead knows little yet; what is recorded stays.
+            if published && same {
+                let message = format!(
+                    "generation {}; {} of {size} agents have not confirmed their devices to this coordinator yet",
+                    record.generation,
+                    bare.len()
+                );
+                return Outlook { step: Step::HandOut, ..Outlook::new(true, "Published", message) };
+            }
+            return self.bare(&bare, size, patience, now);
+        }
+        let template = match template {
+            Ok(template) => template,
+            Err(problem) => return Outlook::new(false, "TemplateInvalid", problem.clone()),
+        };
+        let addresses = template.needs_pod_ips();
+        if addresses && live.iter().any(|member| member.pod.pod_ip.is_empty()) {
+            let with = live.iter().filter(|member| !member.pod.pod_ip.is_empty()).count();
+            let message = format!(
+                "{with} of {size} pods have an address, which the template {} needs",
+                template.name
+            );
+            return self.lacking("WaitingForAddresses", message, patience, now);
+        }
+        let input = digests::input(&live, addresses);
+        let started = live.iter().any(|member| member.started);
+        let template_same = record.template == Some(template.digest()) || started;
+        if published && same && record.input == Some(input) && template_same {
+            let message = format!("generation {}, {size} pods", record.generation);
+            let behind = self.highest(&live) > record.generation;
+            if !behind {
+                return Outlook { step: Step::HandOut, ..Outlook::new(true, "Published", message) };
+            }
+        }
+        if let Some(failed) = &self.failed
+            && failed.input == input
+            && failed.template == template.digest()
+        {
+            return Outlook::new(false, "GenerationFailed", failed.message.clone());
+        }
+        let changed = match record.input == Some(input) && !record.changed.is_empty() {
+            true => record.changed.clone(),
+            false => seconds(now),
+        };
+        let generation = record.generation.max(self.highest(&live)) + 1;
+        let step = Step::Compose { generation, changed, members, input };
+        Outlook {
+            step,
+            ..Outlook::new(false, "Composing", format!("generation {generation} is being made"))
+        }
+    }
+
+    /// The highest generation that an agent says it has written for one of these pods. If the record was lost, the next
+    /// one must still be higher.
+    fn highest(&self, live: &[&Member]) -> u64 {
+        let there = live.iter().filter_map(|member| member.seat.delivered);
+        there.map(|(generation, _)| generation).max().unwrap_or_default()
+    }
+
+    fn bare(&self, bare: &[&&Member], size: usize, patience: &Patience, now: Timestamp) -> Outlook {
+        let why = |member: &Member| match () {
+            () if member.pod.node.is_empty() => format!("{} has no node yet", member.pod.name),
+            () if !member.seat.linked => {
+                format!("{} (the agent of node {} has no stream)", member.pod.name, member.pod.node)
+            }
+            () => {
+                format!("{} (node {} reports no devices of it)", member.pod.name, member.pod.node)
+            }
+        };
+        let named: Vec<String> = bare.iter().take(3).map(|member| why(member)).collect();
+        let more = bare.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let message = format!(
+            "devices of {} of {size} pods are known; missing: {}{more}",
+            size - bare.len(),
+            named.join(", ")
+        );
+        let outlook = self.lacking("WaitingForDevices", message, patience, now);
+        let placed = bare.iter().filter(|member| !member.pod.node.is_empty());
+        let since = self.since(now);
+        let quiet = after(since, patience.missing);
+        match quiet <= now {
+            true => Outlook {
+                missing: placed.map(|member| member.pod.name.clone()).collect(),
+                ..outlook
+            },
+            false => Outlook {
+                again: Some(outlook.again.map_or(quiet, |again| again.min(quiet))),
+                ..outlook
+            },
+        }
+    }
+
+    fn lacking(
+        &self,
+        reason: &'static str,
+        message: String,
+        patience: &Patience,
+        now: Timestamp,
+    ) -> Outlook {
+        let limit =
+            self.youngest().and_then(|member| member.marks.timeout).unwrap_or(patience.failed);
+        let end = after(self.since(now), limit);
+        if end <= now {
+            let message = format!("{message}, after {} s", limit.as_secs());
+            return Outlook::new(false, "Timeout", message);
+        }
+        Outlook { again: Some(end), ..Outlook::new(false, reason, message) }
+    }
+
+    /// Since when the group waits: the youngest pod's creation, or what this coordinator saw later.
+    fn since(&self, now: Timestamp) -> Timestamp {
+        let created = self.youngest().map_or(now, |member| member.created);
+        self.lacking.map_or(created, |seen| seen.max(created)).min(now)
+    }
+}
+
+// === impl Outlook ===
+
+impl Outlook {
+    fn new(ready: bool, reason: &'static str, message: String) -> Self {
+        let verdict = Verdict { ready, reason, message };
+        Self { step: Step::Wait, verdict, missing: Vec::new(), again: None }
+    }
+
+    fn wait(reason: &'static str, message: String) -> Self {
+        Self::new(false, reason, message)
+    }
+
+    /// Whether somebody must do something: it will not get better by itself.
+    pub fn has_failed(&self) -> bool {
+        matches!(
+            self.verdict.reason,
+            "Timeout" | "TemplateInvalid" | "GenerationFailed" | "InvalidMarks"
+        )
+    }
+}
+
+/// A moment in whole seconds, as RFC 3339.
+pub fn seconds(now: Timestamp) -> String {
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}
+
+fn after(since: Timestamp, time: Duration) -> Timestamp {
+    since.checked_add(time).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! What the ranktable controller counts. The first three have the seed's names.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Why a table was not made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Reason {
+    /// Lower case, with dashes.
+    pub reason: &'static str,
+}
+
+/// How groups stand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct GroupState {
+    /// The reason of its condition.
+    pub state: &'static str,
+}
+
+/// What is counted.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// From complete input to a packed table.
+    pub generation: Histogram,
+    /// Tables that were not made.
+    pub errors: Family<Reason, Counter>,
+    /// Writes of records.
+    pub updates: Counter,
+    /// From complete input to the last agent's word that the file is there.
+    pub delivery: Histogram,
+    /// Groups.
+    pub groups: Family<GroupState, Gauge>,
+}
+
+// === impl Metrics ===
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            generation: Histogram::new(exponential_buckets(0.0005, 2.0, 14)),
+            errors: Family::default(),
+            updates: Counter::default(),
+            delivery: Histogram::new(exponential_buckets(0.002, 2.0, 16)),
+            groups: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// Shows them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "ranktable_generation_duration",
+            "From complete input to a table that can be sent",
+            Unit::Seconds,
+            self.generation.clone(),
+        );
+        registry.register(
+            "ranktable_generation_errors",
+            "Tables that could not be made",
+            self.errors.clone(),
+        );
+        registry.register(
+            "ranktable_configmap_updates",
+            "Writes of ranktable ConfigMaps",
+            self.updates.clone(),
+        );
+        let own = registry.sub_registry_with_prefix("muster");
+        own.register_with_unit(
+            "ranktable_delivery_duration",
+            "From complete input to the last agent's word that the file is there",
+            Unit::Seconds,
+            self.delivery.clone(),
+        );
+        own.register("rank_groups", "Rank groups by state", self.groups.clone());
+    }
+}

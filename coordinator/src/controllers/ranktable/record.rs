@@ -1,0 +1,252 @@
+//! The record of a group: a ConfigMap that holds its table, and from which another coordinator goes on. Pure.
+//!
+//! ```text
+//!   state      data                       when
+//!   empty      file: ""                   the group has never had a table
+//!   published  file: "…"                  it has one; over 1 MiB: binaryData file.zst; over that: the digest only
+//!   changing   file: ""                   pods that read it by a ConfigMap volume must not see the last one
+//! ```
+//!
+//! Generation, digests and epoch are annotations. A generation is recorded before anybody is told of it, so it never
+//! names two contents, whoever crashes when.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use muster_proto::delivery::Digest;
+use serde_json::{Value, json};
+
+use super::member::GroupKey;
+use crate::conditions::Condition;
+use crate::names;
+
+/// What the values of a ConfigMap may have together, less some room.
+pub const LARGEST: usize = 1024 * 1024 - 16 * 1024;
+
+/// Suffix of a packed table's key.
+const PACKED: &str = ".zst";
+/// Key of the numbering, packed.
+const NUMBERING: &str = "numbering.zst";
+
+const STATE: &str = "muster.dev/ranktable-state";
+const GENERATION: &str = "muster.dev/ranktable-generation";
+const EPOCH: &str = "muster.dev/ranktable-epoch";
+const DIGEST: &str = "muster.dev/ranktable-digest";
+const MEMBERS: &str = "muster.dev/ranktable-members";
+const INPUT: &str = "muster.dev/ranktable-input";
+const TEMPLATE: &str = "muster.dev/ranktable-template-digest";
+const CHANGED: &str = "muster.dev/ranktable-changed";
+/// Annotation with the group's conditions, as JSON.
+pub const CONDITIONS: &str = "muster.dev/ranktable-conditions";
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// There was never a table.
+    #[default]
+    Empty,
+    /// There is one.
+    Published,
+    /// There was one, and the group is changing.
+    Changing,
+}
+
+/// The table in a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// None, or its digest alone.
+    #[default]
+    None,
+    /// As it is.
+    Text(String),
+    /// Packed.
+    Packed(Bytes),
+}
+
+/// A record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Record {
+    /// Of the ConfigMap; empty before it is there.
+    pub resource_version: String,
+    /// Of the ConfigMap.
+    pub uid: String,
+    /// What it is about.
+    pub state: State,
+    /// Of the last table; 0 before the first. It only grows.
+    pub generation: u64,
+    /// In which this was written.
+    pub epoch: u64,
+    /// Of the table's bytes.
+    pub digest: Option<Digest>,
+    /// Of the pods that share the table.
+    pub members: Option<Digest>,
+    /// Of all that the table was made from, but its template.
+    pub input: Option<Digest>,
+    /// Of the template.
+    pub template: Option<Digest>,
+    /// When the input changed last, in RFC 3339.
+    pub changed: String,
+    /// Name of the file.
+    pub file: String,
+    /// The table.
+    pub content: Content,
+    /// The ranks, packed, where they must not change without need.
+    pub numbering: Option<Bytes>,
+    /// Who the ConfigMap goes with.
+    pub owners: Vec<OwnerReference>,
+    /// How the group is.
+    pub conditions: Vec<Condition>,
+}
+
+// === impl State ===
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Published => "published",
+            Self::Changing => "changing",
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// The record of a group that has none yet: an empty file.
+    pub fn empty(file: &str, owners: Vec<OwnerReference>, epoch: u64) -> Self {
+        Self { file: file.to_owned(), owners, epoch, ..Self::default() }
+    }
+
+    /// Reads a ConfigMap. What somebody has broken in it counts as missing: a table is then made anew.
+    pub fn read(map: &ConfigMap) -> Self {
+        let none = BTreeMap::new();
+        let annotations = map.metadata.annotations.as_ref().unwrap_or(&none);
+        let get = |key: &str| annotations.get(key).map(String::as_str).unwrap_or_default();
+        let digest = |key: &str| get(key).parse::<Digest>().ok();
+        let data = map.data.as_ref().unwrap_or(&none);
+        let mut binary = map.binary_data.clone().unwrap_or_default();
+        let numbering = binary.remove(NUMBERING).map(|bytes| Bytes::from(bytes.0));
+        let packed = binary.into_iter().find_map(|(key, bytes)| {
+            Some((key.strip_suffix(PACKED)?.to_owned(), Bytes::from(bytes.0)))
+        });
+        let plain = data.iter().next();
+        let (file, content) = match (packed, plain) {
+            (Some((file, bytes)), _) => (file, Content::Packed(bytes)),
+            (None, Some((file, text))) if text.is_empty() => (file.clone(), Content::None),
+            (None, Some((file, text))) => (file.clone(), Content::Text(text.clone())),
+            (None, None) => (String::new(), Content::None),
+        };
+        let state = match get(STATE) {
+            "published" => State::Published,
+            "changing" => State::Changing,
+            _ => State::Empty,
+        };
+        Self {
+            resource_version: map.metadata.resource_version.clone().unwrap_or_default(),
+            uid: map.metadata.uid.clone().unwrap_or_default(),
+            state,
+            generation: get(GENERATION).parse().unwrap_or_default(),
+            epoch: get(EPOCH).parse().unwrap_or_default(),
+            digest: digest(DIGEST),
+            members: digest(MEMBERS),
+            input: digest(INPUT),
+            template: digest(TEMPLATE),
+            changed: get(CHANGED).to_owned(),
+            file,
+            content,
+            numbering,
+            owners: map.metadata.owner_references.clone().unwrap_or_default(),
+            conditions: serde_json::from_str(get(CONDITIONS)).unwrap_or_default(),
+        }
+    }
+
+    /// The ConfigMap, to be applied. With the resourceVersion that was read, so that nobody else's change is lost.
+    pub fn write(&self, key: &GroupKey) -> Value {
+        let mut annotations = BTreeMap::from([
+            (STATE, self.state.as_str().to_owned()),
+            (GENERATION, self.generation.to_string()),
+            (EPOCH, self.epoch.to_string()),
+            (CONDITIONS, conditions(&self.conditions)),
+        ]);
+        let digests = [
+            (DIGEST, self.digest),
+            (MEMBERS, self.members),
+            (INPUT, self.input),
+            (TEMPLATE, self.template),
+        ];
+        annotations.extend(
+            digests.into_iter().filter_map(|(key, digest)| Some((key, digest?.to_string()))),
+        );
+        if !self.changed.is_empty() {
+            annotations.insert(CHANGED, self.changed.clone());
+        }
+        let (mut data, mut binary) = (BTreeMap::new(), BTreeMap::new());
+        match &self.content {
+            Content::Text(text) => drop(data.insert(self.file.clone(), text.clone())),
+            Content::Packed(bytes) => {
+                binary.insert(format!("{}{PACKED}", self.file), BASE64_STANDARD.encode(bytes));
+            }
+            Content::None => drop(data.insert(self.file.clone(), String::new())),
+        }
+        if let Some(numbering) = &self.numbering {
+            binary.insert(NUMBERING.to_owned(), BASE64_STANDARD.encode(numbering));
+        }
+        let mut metadata = json!({
+            "name": names::record(&key.name),
+            "namespace": key.namespace,
+            "labels": { names::RECORD: "true", names::RANK_GROUP: key.name },
+            "annotations": annotations,
+            "ownerReferences": self.owners,
+        });
+        if !self.resource_version.is_empty() {
+            metadata["resourceVersion"] = json!(self.resource_version);
+        }
+        let mut map =
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+        if !binary.is_empty() {
+            map["binaryData"] = json!(binary);
+        }
+        map
+    }
+
+    /// The table, unless it is not there or not the one that the digest names.
+    pub fn table(&self) -> Option<Vec<u8>> {
+        let bytes = match &self.content {
+            Content::None => return None,
+            Content::Text(text) => text.clone().into_bytes(),
+            Content::Packed(packed) => unpack(packed)?,
+        };
+        (Some(Digest::of(&bytes)) == self.digest).then_some(bytes)
+    }
+
+    /// The numbering's text.
+    pub fn numbering(&self) -> Option<String> {
+        String::from_utf8(unpack(self.numbering.as_ref()?)?).ok()
+    }
+}
+
+/// Conditions as the annotation holds them.
+pub fn conditions(conditions: &[Condition]) -> String {
+    serde_json::to_string(conditions).unwrap_or_default()
+}
+
+/// At most as much as a table may have.
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
+    let most = usize::try_from(muster_proto::delivery::LARGEST_TABLE).ok()?;
+    // The size is in the frame, and is not trusted beyond the bound.
+    let size = zstd::bulk::Decompressor::upper_bound(packed).unwrap_or(most).min(most);
+    zstd::bulk::decompress(packed, size).ok()
+}
+
+/// Packs a numbering.
+pub fn pack_numbering(text: &str) -> Option<Bytes> {
+    zstd::bulk::compress(text.as_bytes(), 3).ok().map(Bytes::from)
+}
+
+#[cfg(test)]
+mod tests;

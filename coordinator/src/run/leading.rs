@@ -1,0 +1,118 @@
+//! What only the leader does: it begins with the lease, and ends before the lease does.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::Settings;
+use super::wiring::Caches;
+use crate::certs::{Certificates, Keeper};
+use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
+use crate::events::Events;
+use crate::hub::{Hub, Role};
+use crate::lead::{Fence, Standing};
+use crate::webhook::configure::configure;
+use crate::write::Writer;
+
+/// A part that ends by itself is started again after this, as long as we lead.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What a leader works with.
+pub(super) struct Leading {
+    /// Whether we lead.
+    pub standing: watch::Receiver<Standing>,
+    /// The agents.
+    pub hub: Hub,
+    /// What is known of the cluster.
+    pub caches: Caches,
+    /// Makes certificates.
+    pub keeper: Keeper,
+    /// What is served.
+    pub certificates: Certificates,
+    /// What is shown of groups.
+    pub groups: Shown,
+}
+
+// === impl Leading ===
+
+impl Leading {
+    /// Follows the standing until stopped.
+    pub async fn run(
+        mut self,
+        client: Client,
+        settings: Settings,
+        metrics: ranktable::Metrics,
+        stop: CancellationToken,
+    ) {
+        loop {
+            let standing = self.standing.borrow_and_update().clone();
+            let term = stop.child_token();
+            let mut parts = JoinSet::new();
+            match standing {
+                Standing::Leading(fence) => {
+                    tracing::info!(epoch = fence.epoch(), "leads");
+                    self.hub.set_role(Role::Leader { epoch: fence.epoch() });
+                    self.begin(&mut parts, &client, &settings, &metrics, fence, &term);
+                }
+                Standing::Standby { leader } => self.hub.set_role(Role::Standby { leader }),
+            }
+            let changed = tokio::select! {
+                () = stop.cancelled() => Ok(()),
+                changed = self.standing.changed() => changed,
+            };
+            // First nobody is told anything any more, then the rest ends.
+            if !parts.is_empty() {
+                self.hub.set_role(Role::Standby { leader: None });
+                tracing::info!("leads no more");
+            }
+            term.cancel();
+            while parts.join_next().await.is_some() {}
+            if stop.is_cancelled() || changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        parts: &mut JoinSet<()>,
+        client: &Client,
+        settings: &Settings,
+        metrics: &ranktable::Metrics,
+        fence: Fence,
+        term: &CancellationToken,
+    ) {
+        let writer = Writer::new(client.clone(), fence);
+        let (keeper, certificates) = (self.keeper.clone(), self.certificates.clone());
+        let (own, stop) = (writer.clone(), term.clone());
+        parts.spawn(async move { keeper.lead(own, stop).await });
+        let (own, stop) = (writer.clone(), term.clone());
+        parts.spawn(async move { configure(own, certificates.authorities(), stop).await });
+        let sources = Sources {
+            pods: self.caches.pods.clone(),
+            records: self.caches.records.clone(),
+            templates: self.caches.templates.clone(),
+            hub: self.hub.clone(),
+        };
+        let outlets = Outlets {
+            events: Events::new(client.clone(), &settings.identity),
+            writer,
+            metrics: metrics.clone(),
+            shown: self.groups.clone(),
+        };
+        let (own, stop) = (settings.ranktable.clone(), term.clone());
+        parts.spawn(async move {
+            // It ends by itself when it finds that it must not write; the lease decides whether it may begin again.
+            while !stop.is_cancelled() {
+                ranktable::run(sources.clone(), own.clone(), outlets.clone(), stop.clone()).await;
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(AGAIN) => {}
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! What can be asked about a running coordinator: a page for people, JSON, metrics, probes.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Json, Router};
+use muster_program::log::LogLevel;
+use muster_program::serve::Caller;
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::controllers::ranktable::Shown;
+use crate::controllers::ranktable::shown::GroupStatus;
+use crate::hub::Hub;
+use crate::lead::Standing;
+
+mod page;
+
+/// How much of a request for another log level is read.
+const LARGEST_LEVEL: usize = 1024;
+
+/// Everything that can be asked for. Copies share it.
+#[derive(Clone)]
+pub struct Status {
+    /// What names this coordinator.
+    pub identity: String,
+    /// When it started.
+    pub started: jiff::Timestamp,
+    /// Whether it leads.
+    pub standing: watch::Receiver<Standing>,
+    /// Whether everything that it needs has been seen once.
+    pub ready: watch::Receiver<bool>,
+    /// The agents.
+    pub hub: Hub,
+    /// The rank groups.
+    pub groups: Shown,
+    /// What is counted.
+    pub registry: Arc<Registry>,
+    /// The log.
+    pub log: LogLevel,
+}
+
+/// All of it at one moment.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// What names this coordinator.
+    pub identity: String,
+    /// Its version.
+    pub version: &'static str,
+    /// When it started.
+    pub started: jiff::Timestamp,
+    /// The epoch in which it leads; none if it does not.
+    pub epoch: Option<u64>,
+    /// Where the leader is, if this is not the one and it is known.
+    pub leader: Option<String>,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// The rank groups; only a leader knows them.
+    pub groups: Vec<Arc<GroupStatus>>,
+    /// The nodes.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// A node, as its agent reports it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether its agent has a stream.
+    pub linked: bool,
+    /// Version of the agent.
+    pub agent: Option<String>,
+    /// What names it in tables.
+    pub server_id: Option<String>,
+    /// Its devices.
+    pub devices: usize,
+    /// Those that are faulty.
+    pub faulty: usize,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// All of it now.
+    pub fn snapshot(&self) -> Snapshot {
+        let (epoch, leader) = match &*self.standing.borrow() {
+            Standing::Leading(fence) => (Some(fence.epoch()), None),
+            Standing::Standby { leader } => (None, leader.clone()),
+        };
+        Snapshot {
+            identity: self.identity.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            started: self.started,
+            epoch,
+            leader,
+            ready: *self.ready.borrow(),
+            groups: self.groups.all(),
+            nodes: self.nodes(),
+        }
+    }
+
+    fn nodes(&self) -> Vec<NodeStatus> {
+        let sessions = self.hub.sessions();
+        let known = self.hub.inventories();
+        let agent = |name: &str| sessions.iter().find(|session| session.node == name);
+        let node = |(name, inventory): (String, Arc<muster_proto::device::Inventory>)| {
+            let session = agent(&name);
+            let faulty = |device: &&muster_proto::device::Device| {
+                matches!(device.health, muster_proto::device::Health::Faulty(_))
+            };
+            NodeStatus {
+                linked: session.is_some(),
+                agent: session.map(|session| session.version.clone()),
+                server_id: inventory.server_id.clone(),
+                devices: inventory.devices.len(),
+                faulty: inventory.devices.iter().filter(faulty).count(),
+                name,
+            }
+        };
+        known.into_iter().map(node).collect()
+    }
+
+    /// What is served.
+    pub fn router(self) -> Router {
+        Router::new()
+            .route("/", get(page))
+            .route("/v1", get(async |State(status): State<Self>| Json(status.snapshot())))
+            .route(
+                "/v1/groups",
+                get(async |State(status): State<Self>| Json(status.snapshot().groups)),
+            )
+            .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
+            .route("/metrics", get(text_metrics))
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(ready))
+            .route(
+                "/loglevel",
+                get(async |State(status): State<Self>| status.log.get() + "\n").put(set_level),
+            )
+            .fallback(async || (StatusCode::NOT_FOUND, "see /\n"))
+            .layer(axum::extract::DefaultBodyLimit::max(LARGEST_LEVEL))
+            .with_state(self)
+    }
+}
+
+async fn page(State(status): State<Status>) -> Response {
+    // Names of pods and groups come from outside: no script may run on this page, whatever they are.
+    let policy = "default-src 'none'; style-src 'unsafe-inline'";
+    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot())))
+        .into_response()
+}
+
+async fn text_metrics(State(status): State<Status>) -> Response {
+    let mut text = String::new();
+    // Writing into a String cannot fail.
+    let _written = prometheus_client::encoding::text::encode(&mut text, &status.registry);
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+async fn ready(State(status): State<Status>) -> Response {
+    match *status.ready.borrow() {
+        true => "ok\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "caches or certificates are not there yet\n")
+            .into_response(),
+    }
+}
+
+async fn set_level(
+    State(status): State<Status>,
+    Extension(Caller(caller)): Extension<Caller>,
+    wanted: String,
+) -> Response {
+    if !caller.is_loopback() {
+        return (StatusCode::FORBIDDEN, "the log level is changed from the pod itself\n")
+            .into_response();
+    }
+    match status.log.set(wanted.trim()) {
+        Ok(()) => format!("{}\n", status.log.get()).into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
+    }
+}

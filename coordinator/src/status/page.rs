@@ -1,0 +1,96 @@
+//! The page: who leads, which groups have their tables, which nodes have agents.
+
+use std::fmt::Write;
+
+use muster_program::page::{STYLE, escape};
+
+use super::Snapshot;
+
+/// No table on the page has more rows; JSON has them all.
+const MOST: usize = 500;
+
+/// The page of this moment.
+pub(super) fn render(now: &Snapshot) -> String {
+    let mut page = String::with_capacity(16 * 1024);
+    let name = escape(&now.identity);
+    let role = match (now.epoch, &now.leader) {
+        (Some(epoch), _) => format!("<span class=\"good\">leads</span> in epoch {epoch}"),
+        (None, Some(leader)) => format!("stands by; the leader is {}", escape(leader)),
+        (None, None) => "<span class=\"odd\">stands by; nobody is known to lead</span>".to_owned(),
+    };
+    let ready = if now.ready { "" } else { " · <span class=\"bad\">not ready</span>" };
+    // Writing into a String cannot fail, here and below.
+    let _written = write!(
+        page,
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width\"><meta http-equiv=\"refresh\" content=\"5\">\
+         <title>{name} · muster-coordinator</title><style>{STYLE}</style><h1>{name}</h1>\
+         <p>{role}{ready} · muster-coordinator {} since {} · <a href=\"/v1\">JSON</a> · \
+         <a href=\"/metrics\">metrics</a></p>",
+        now.version,
+        now.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
+    );
+    groups(&mut page, now);
+    nodes(&mut page, now);
+    page.push_str("</html>\n");
+    page
+}
+
+fn groups(page: &mut String, now: &Snapshot) {
+    page.push_str("<h2>Rank groups</h2>");
+    if now.groups.is_empty() {
+        let why = if now.epoch.is_some() { "None." } else { "The leader knows them." };
+        let _written = write!(page, "<p class=\"none\">{why}</p>");
+        return;
+    }
+    page.push_str("<table><tr><th>group<th>pods<th>table<th>delivered<th>state");
+    for group in now.groups.iter().take(MOST) {
+        let class = if group.ready && group.delivered == group.receivers { "good" } else { "odd" };
+        let _written = write!(
+            page,
+            "<tr><td>{}/{}<td>{}<td>{}<td>{} of {}<td><span class=\"{class}\">{}</span> {}",
+            escape(&group.namespace),
+            escape(&group.name),
+            group.pods,
+            group.generation,
+            group.delivered,
+            group.receivers,
+            escape(&group.reason),
+            escape(&group.message),
+        );
+    }
+    page.push_str("</table>");
+    more(page, now.groups.len());
+}
+
+fn nodes(page: &mut String, now: &Snapshot) {
+    page.push_str("<h2>Nodes</h2>");
+    if now.nodes.is_empty() {
+        page.push_str("<p class=\"none\">No agent has reported.</p>");
+        return;
+    }
+    page.push_str("<table><tr><th>node<th>agent<th>server_id<th>devices<th>faulty");
+    for node in now.nodes.iter().take(MOST) {
+        let agent = match (&node.agent, node.linked) {
+            (Some(version), true) => escape(version),
+            _ => "<span class=\"bad\">away</span>".to_owned(),
+        };
+        let faulty = if node.faulty > 0 { "bad" } else { "none" };
+        let _written = write!(
+            page,
+            "<tr><td>{}<td>{agent}<td>{}<td>{}<td><span class=\"{faulty}\">{}</span>",
+            escape(&node.name),
+            escape(node.server_id.as_deref().unwrap_or("?")),
+            node.devices,
+            node.faulty,
+        );
+    }
+    page.push_str("</table>");
+    more(page, now.nodes.len());
+}
+
+fn more(page: &mut String, count: usize) {
+    if count > MOST {
+        let _written = write!(page, "<p class=\"none\">and {} more, see JSON</p>", count - MOST);
+    }
+}
