@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use muster_ranktable::inject::Delivery;
 use muster_ranktable::{Chip, Order};
 
 /// What Muster would do, tried on files. No cluster is needed.
@@ -43,6 +44,8 @@ pub enum RanktableCommand {
     Check(CheckArgs),
     /// Say what differs between two tables; the exit code is 1 if something does
     Diff(DiffArgs),
+    /// Print a pod as it would be created: with its volume, its mounts and the container that waits
+    Inject(InjectArgs),
 }
 
 /// Settings of `template eval`.
@@ -159,6 +162,53 @@ pub struct DiffArgs {
     pub output: Output,
 }
 
+/// Settings of `ranktable inject`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  musterctl ranktable inject --template template.yaml --pod pod.yaml
+
+  where pod.yaml has
+    metadata:
+      labels: {muster.dev/rank-group: my-job}
+      annotations: {muster.dev/ranktable-template: my-template}
+
+A pod that would be refused is named on stderr with the remedy; the exit code is then 1.")]
+pub struct InjectArgs {
+    /// The template's ConfigMap, YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub template: PathBuf,
+    /// The parser's ConfigMap; without it the standard parser
+    #[arg(long, value_name = "FILE")]
+    pub parser: Option<PathBuf>,
+    /// A Pod or a List of Pods, YAML or JSON; - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub pod: PathBuf,
+    /// How tables come to pods that do not say it themselves: agent or configmap
+    #[arg(long, value_name = "DELIVERY", value_parser = delivery, default_value = "agent")]
+    pub delivery: Delivery,
+    /// The image that has muster-agent
+    #[arg(long, value_name = "IMAGE", default_value = "muster-agent")]
+    pub agent_image: String,
+    /// The image that has a shell, for delivery configmap
+    #[arg(long, value_name = "IMAGE", default_value = "busybox:latest")]
+    pub busybox_image: String,
+    /// How the pod is printed
+    #[arg(short, long, value_enum, default_value = "yaml")]
+    pub output: PodOutput,
+}
+
+/// How pods are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PodOutput {
+    /// The pod, as YAML
+    Yaml,
+    /// The pod, as JSON
+    Json,
+    /// What changes, as a JSON patch; of a List, one for each pod
+    Patch,
+}
+
 /// Settings of `migrate`.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("what").required(true))]
@@ -176,6 +226,10 @@ pub struct MigrateArgs {
 
 fn order(word: &str) -> Result<Order, String> {
     Order::parse(word).ok_or_else(|| format!("use {}", Order::WORDS))
+}
+
+fn delivery(word: &str) -> Result<Delivery, String> {
+    Delivery::parse(word).ok_or_else(|| format!("use {}", Delivery::WORDS))
 }
 
 fn chip(name: &str) -> Result<Chip, String> {

@@ -37,16 +37,20 @@ pub(crate) fn config_map(path: &Path) -> Result<ConfigMap, Failure> {
     Ok(read)
 }
 
+/// YAML or JSON.
+pub(crate) fn value(path: &Path) -> Result<Json, Failure> {
+    let text = text(path)?;
+    match serde_json::from_str(&text) {
+        Ok(json) => Ok(json),
+        // What begins like JSON is reported as JSON.
+        Err(error) if text.trim_start().starts_with(['{', '[']) => Err(wrong(path, error)),
+        Err(_) => serde_saphyr::from_str(&text).map_err(|error| wrong(path, error)),
+    }
+}
+
 /// A List of Pods, a plain list of them, or one pod; YAML or JSON.
 pub(crate) fn pods(path: &Path) -> Result<Vec<Pod>, Failure> {
-    let text = text(path)?;
-    let json = match serde_json::from_str::<Json>(&text) {
-        Ok(json) => json,
-        // What begins like JSON is reported as JSON.
-        Err(error) if text.trim_start().starts_with(['{', '[']) => return Err(wrong(path, error)),
-        Err(_) => serde_saphyr::from_str(&text).map_err(|error| wrong(path, error))?,
-    };
-    let items = match json {
+    let items = match value(path)? {
         Json::Array(items) => items,
         Json::Object(mut list) if list.contains_key("items") => match list.remove("items") {
             Some(Json::Array(items)) => items,

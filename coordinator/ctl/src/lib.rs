@@ -5,11 +5,13 @@
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
+mod inject;
 mod input;
 mod migrate;
 mod ranktable;
 mod template;
 
+use std::fmt::Display;
 use std::io::Write;
 
 use args::{Args, Command, RanktableCommand, TemplateCommand};
@@ -44,6 +46,11 @@ impl Failure {
     }
 }
 
+/// Says something that is no result. Without a stderr it goes unheard.
+pub fn say(message: impl Display) {
+    let _unheard = writeln!(std::io::stderr(), "musterctl: {message}");
+}
+
 /// Runs a command. Returns whether something was found that should not be there.
 pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
     match args.command {
@@ -51,6 +58,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Render(args)) => ranktable::render(&args, out),
         Command::Ranktable(RanktableCommand::Check(args)) => ranktable::check(&args, out),
         Command::Ranktable(RanktableCommand::Diff(args)) => ranktable::diff(&args, out),
+        Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

@@ -15,8 +15,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(found) => ExitCode::from(u8::from(found)),
         Err(error) => {
-            // Without a stderr the exit code has to do.
-            let _unheard = writeln!(std::io::stderr(), "musterctl: {error}");
+            musterctl::say(&error);
             ExitCode::from(error.code())
         }
     }

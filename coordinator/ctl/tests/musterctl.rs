@@ -174,3 +174,96 @@ fn annotations_and_tables_of_others_are_taken_over() {
     );
     assert_eq!(desk.run(&["migrate"]).0, 2);
 }
+
+/// A pod of group g, and the template that it names.
+fn injected_desk() -> Desk {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: w-0\n  labels: {muster.dev/rank-group: g}\n  annotations: {muster.dev/ranktable-template: t}\nspec:\n  containers:\n  - {name: main, image: m}\n";
+    let plain = "kind: Pod\nmetadata: {name: p, labels: {muster.dev/rank-group: g}}\nspec: {containers: [{name: a}]}\n";
+    let taken = pod.to_owned() + "  volumes:\n  - {name: ranktable, hostPath: {path: /x}}\n";
+    let read = |text: &str| serde_saphyr::from_str::<Json>(text).unwrap();
+    let list = json!({"kind": "List", "apiVersion": "v1", "items": [read(pod), read(plain)]});
+    let refused = json!({"kind": "PodList", "items": [read(&taken), read(pod), read(&taken)]});
+    Desk::new(&[
+        ("t.yaml", TEMPLATE),
+        ("other.yaml", &TEMPLATE.replace("name: t", "name: u")),
+        ("pod.yaml", pod),
+        ("plain.yaml", plain),
+        ("taken.yaml", &taken),
+        ("list.json", &list.to_string()),
+        ("refused.json", &refused.to_string()),
+        ("job.yaml", "kind: Job\nmetadata: {name: j}\n"),
+        ("text.yaml", "just text\n"),
+    ])
+}
+
+#[test]
+fn a_pod_is_printed_as_it_would_be_created() {
+    let desk = injected_desk();
+    let inject = |template: &str, pod: &str, more: &[&str]| {
+        let fixed = ["ranktable", "inject", "--template", template, "--pod", pod];
+        desk.run(&[&fixed[..], more].concat())
+    };
+    let (code, yaml, error) = inject("t.yaml", "pod.yaml", &["--agent-image", "muster/agent:1"]);
+    assert_eq!((code, error.as_str()), (0, ""), "{yaml}");
+    let (code, text, _) =
+        inject("t.yaml", "pod.yaml", &["--agent-image", "muster/agent:1", "-o", "json"]);
+    assert_eq!(code, 0);
+    let pod: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_saphyr::from_str::<Json>(&yaml).unwrap(), pod);
+    assert_eq!(pod["spec"]["volumes"], json!([{"name": "ranktable", "emptyDir": {}}]));
+    let waiter = &pod["spec"]["initContainers"][0];
+    assert_eq!(waiter["image"], "muster/agent:1");
+    assert_eq!(
+        waiter["command"],
+        json!(["muster-agent", "wait", "--file", "/etc/ascend/ranktable/a.txt"])
+    );
+    assert_eq!(pod["metadata"]["annotations"]["muster.dev/ranktable-file"], "a.txt");
+
+    let (_, yaml, _) = inject("t.yaml", "pod.yaml", &["--delivery", "configmap"]);
+    assert!(yaml.contains("RANKTABLE_FILE=\"/etc/ascend/ranktable/a.txt\"\n"), "{yaml}");
+    let pod: Json = serde_saphyr::from_str(&yaml).unwrap();
+    assert_eq!(pod["spec"]["volumes"][0]["configMap"]["name"], "g-ranktable");
+    // What is printed can be given again, and stays.
+    fs::write(desk.path("again.yaml"), &yaml).unwrap();
+    let again = inject("t.yaml", "again.yaml", &["--delivery", "configmap", "-o", "patch"]);
+    assert_eq!(again, (0, "[]\n".into(), String::new()));
+    let (_, _, error) = inject("other.yaml", "pod.yaml", &[]);
+    assert_eq!(error, "musterctl: the pod names template t; u is tried\n");
+}
+
+#[test]
+fn a_list_of_pods_stays_one_and_each_refusal_is_told() {
+    let desk = injected_desk();
+    let inject = |pod: &str, more: &[&str]| {
+        let fixed = ["ranktable", "inject", "--template", "t.yaml", "--pod", pod];
+        desk.run(&[&fixed[..], more].concat())
+    };
+    let (code, text, warnings) = inject("list.json", &["-o", "json"]);
+    let list: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &list["kind"]), (0, &json!("List")));
+    assert_eq!(list["items"][0]["spec"]["initContainers"][0]["name"], "wait-ranktable");
+    assert_eq!(list["items"][1]["spec"], json!({"containers": [{"name": "a"}]}));
+    assert!(warnings.contains("add the annotation muster.dev/ranktable-template"), "{warnings}");
+    let (_, text, _) = inject("list.json", &["-o", "patch"]);
+    let patches: Json = serde_json::from_str(&text).unwrap();
+    assert_eq!((patches[0][0]["op"].clone(), patches[1].clone()), (json!("add"), json!([])));
+
+    let (code, out, error) = inject("refused.json", &[]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert_eq!(
+        error.matches("pod default/w-0: volume ranktable is hostPath").count(),
+        2,
+        "{error}"
+    );
+    let (code, _, error) = inject("job.yaml", &[]);
+    assert_eq!(
+        (code, error.as_str()),
+        (1, "musterctl: job.yaml: this is a Job; give a Pod or a List of Pods\n")
+    );
+    assert_eq!(inject("text.yaml", &[]).0, 1);
+    assert_eq!(inject("absent.yaml", &[]).0, 2);
+    assert_eq!(inject("pod.yaml", &["--delivery", "pigeon"]).0, 2);
+    let (code, help, _) = desk.run(&["ranktable", "inject", "--help"]);
+    assert_eq!(code, 0);
+    assert!(help.contains("Example:\n  musterctl ranktable inject --template"), "{help}");
+}

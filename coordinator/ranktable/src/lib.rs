@@ -8,6 +8,8 @@
 //!   pods ─────────────────pod──────┼─▶ parse ─▶ group ─▶ order ─▶ number ─▶ render ─▶ table.json
 //!   last numbering, topology ──────┘                                                     │
 //!                                             diff (two tables)   migrate (others' tables)   check (HCCL's rules)
+//!
+//!   a new pod ──inject──▶ JSON patch: volume, mounts, the container that waits for the table
 //! ```
 //!
 //! ```
@@ -37,7 +39,7 @@ mod diff;
 mod group;
 pub mod inject;
 pub mod migrate;
-mod names;
+pub mod names;
 mod number;
 mod order;
 mod parse;

@@ -1,7 +1,32 @@
-//! Labels and annotations that place a pod in its group: our own, and those of the workloads that are known.
+//! Names that pods carry: what marks a pod of a group, what injection gives it, and the labels and annotations by which
+//! the known workloads place it in its group.
 
 /// The label that puts a pod into a rank group.
 pub const RANK_GROUP: &str = "muster.dev/rank-group";
+
+/// Annotation of such pods: the ConfigMap of the template. The second name is the seed's.
+pub const RANKTABLE_TEMPLATE: [&str; 2] =
+    ["muster.dev/ranktable-template", "kthena.io/ranktable-template"];
+
+/// Annotation of such pods: `agent` or `configmap`.
+pub const RANKTABLE_DELIVERY: &str = "muster.dev/ranktable-delivery";
+
+/// Annotation of such pods: the containers that see the table, `a,b`. Without it, all.
+pub const RANKTABLE_CONTAINERS: &str = "muster.dev/ranktable-containers";
+
+/// Annotation that injection leaves on a pod: the file that it waits for.
+pub const RANKTABLE_FILE: &str = "muster.dev/ranktable-file";
+
+/// Name of the volume that holds the table.
+pub const VOLUME: &str = "ranktable";
+
+/// Name of the init container that waits for the table.
+pub const WAITER: &str = "wait-ranktable";
+
+/// Name of the ConfigMap that records a group's table.
+pub fn record(group: &str) -> String {
+    format!("{group}-ranktable")
+}
 
 /// The role.
 pub(crate) const ROLE: [&str; 3] = [

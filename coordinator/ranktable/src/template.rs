@@ -14,6 +14,8 @@
 //!
 //! Both templates are compiled once. Every error names the ConfigMap and the key.
 
+mod digest;
+
 use std::collections::BTreeMap;
 
 use gotemplate::{Functions, Limits, Template};
@@ -31,6 +33,9 @@ pub const STANDARD_PARSER: &str = "ascend-pod-ranktable-parser-standard";
 const PARSER_REFERENCE: &str = "pod-parser-template";
 const PARSER: &str = "parser-template";
 const TABLE: &str = "ranktable-template";
+
+/// What a file may be called, for people.
+pub(crate) const FILENAME: &str = "letters, digits, dots, dashes and underscores, at most 128, without a dot in front and without .generation at the end";
 
 /// What the standard parser is, word for word as in its shipped ConfigMap.
 const STANDARD_SOURCE: &str = r#"{{- $pod := fromJson . -}}
@@ -247,13 +252,14 @@ impl TableTemplate {
             }
         };
         let mount_path = template.get("mount-path").unwrap_or("/etc/ascend/ranktable");
-        if !mount_path.starts_with('/') || mount_path.split('/').any(|part| part == "..") {
-            return Err(template.invalid("mount-path", mount_path, "an absolute path without .."));
+        if !is_mount_path(mount_path) {
+            let allowed =
+                "an absolute path without .., of letters, digits, dots, dashes and underscores";
+            return Err(template.invalid("mount-path", mount_path, allowed));
         }
         let filename = template.get("filename").unwrap_or("ranktable.json");
         if !is_filename(filename) {
-            let allowed = "letters, digits, dots, dashes and underscores";
-            return Err(template.invalid("filename", filename, allowed));
+            return Err(template.invalid("filename", filename, FILENAME));
         }
         Ok(Self {
             name: template.name.clone(),
@@ -324,10 +330,26 @@ impl TemplateError {
     }
 }
 
-/// What the API allows as a key of a ConfigMap.
-fn is_filename(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    name.len() <= 253 && name.bytes().all(fits) && name != "." && !name.starts_with("..")
+/// What a file may be called: the API takes it as a key of a ConfigMap, the agent writes it, a shell reads it.
+pub(crate) fn is_filename(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(is_plain)
+        && !name.starts_with('.')
+        && !name.ends_with(".generation")
+}
+
+/// Where a file may go. The path becomes part of a shell script, so nothing in it may mean something to a shell.
+fn is_mount_path(path: &str) -> bool {
+    let parts = || path.split('/').filter(|part| !part.is_empty());
+    path.len() <= 1024
+        && path.starts_with('/')
+        && path.bytes().all(|byte| byte == b'/' || is_plain(byte))
+        && parts().all(|part| part != "..")
+        && parts().any(|part| part != ".")
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
 #[cfg(test)]

@@ -95,3 +95,73 @@ fn a_config_map_is_read_from_yaml_and_from_json() {
     assert_eq!(yaml, json);
     assert!(ConfigMap::read("a: [").is_err());
 }
+
+#[test]
+fn a_path_that_a_shell_would_read_otherwise_is_refused() {
+    let read = |key: &str, value: &str| {
+        TableTemplate::read(&config_map(&[(TABLE, "x"), (key, value)]), None)
+    };
+    for path in ["/a", "/a/", "/etc/ascend/ranktable", "/a-b_c.d/..e", "//a/./b"] {
+        assert_eq!(read("mount-path", path).unwrap().mount_path, path);
+    }
+    let long = format!("/{}", "a".repeat(1024));
+    for path in [
+        "a", "/", "//", "/.", "/a/..", "/a\"b", "/a'b", "/$HOME", "/a`b`", "/a b", "/a\nb",
+        "/a\\b", "/a:b", "/a;b", "/ä", &long,
+    ] {
+        let error = read("mount-path", path).unwrap_err();
+        assert_eq!(error.reason(), "template-key-invalid", "{path:?}");
+    }
+    for file in ["a", "ranktable.json", "A_b-1.x", "-"] {
+        assert_eq!(read("filename", file).unwrap().filename, file);
+    }
+    let long = "a".repeat(129);
+    for file in [".", "..", ".hidden", "x.generation", "a/b", "a\"", "$a", "a b", "ä", &long] {
+        let error = read("filename", file).unwrap_err();
+        assert_eq!(error.reason(), "template-key-invalid", "{file:?}");
+    }
+}
+
+#[test]
+fn a_template_that_shows_addresses_of_pods_says_so() {
+    let needs = |text: &str| {
+        TableTemplate::read(&config_map(&[(TABLE, text)]), None).unwrap().needs_pod_ips()
+    };
+    assert!(needs("{{ range .Servers }}{{ .ContainerIp }}{{ end }}"));
+    assert!(needs("{{/* ContainerIp */}}{{ toJson . }}"));
+    assert!(!needs("{{ range .Servers }}{{ .HostIp }}{{ .ServerId }}{{ end }}"));
+}
+
+#[test]
+fn a_digest_changes_with_everything_that_decides_a_table_and_with_nothing_else() {
+    let base = [(TABLE, "x"), (PARSER_REFERENCE, "p"), ("mount-path", "/a"), ("filename", "b")];
+    let digest = |more: &[(&str, &str)], parser: &str, name: &str| {
+        let template = ConfigMap { name: name.into(), ..config_map(&[&base[..], more].concat()) };
+        let parser = config_map(&[(PARSER, parser)]);
+        TableTemplate::read(&template, Some(&parser)).unwrap().digest()
+    };
+    let plain = digest(&[], "y", "t");
+    // Written down, so that an unchanged template is the same one to the next version.
+    assert_eq!(
+        plain.to_string(),
+        "fbe5db7f123aa60d7103d8002a1d9d4311d1ed5a17ee8903e028f7dedc2c734a"
+    );
+    assert_eq!(digest(&[("inference-engine", "mindie")], "y", "other"), plain);
+    assert_eq!(digest(&[("rank-order", "seed"), ("rank-stability", "recount")], "y", "t"), plain);
+    let mut seen = std::collections::BTreeSet::from([plain]);
+    for more in [
+        (TABLE, "x "),
+        ("rank-order", "numeric"),
+        ("rank-order", "pod"),
+        ("rank-order", "topology"),
+        ("rank-stability", "keep"),
+        ("ranktable-level", "group"),
+        ("mount-path", "/ab"),
+        ("filename", "c"),
+    ] {
+        assert!(seen.insert(digest(&[more], "y", "t")), "{more:?}");
+    }
+    assert!(seen.insert(digest(&[], "z", "t")));
+    // What moves from one part to the next is another template.
+    assert_ne!(digest(&[(TABLE, "bx")], "a", "t"), digest(&[(TABLE, "x")], "ab", "t"));
+}
