@@ -43,6 +43,7 @@ mod order;
 mod parse;
 mod pod;
 mod render;
+mod short;
 mod table;
 mod template;
 
@@ -55,5 +56,6 @@ pub use order::{Order, Place, Topology, is_decimal, numeric};
 pub use parse::{DeviceData, DeviceMore, ParseError, PodData};
 pub use pod::{Pod, PodList, Post};
 pub use render::{RenderError, Rendered, Request};
+pub use short::Short;
 pub use table::{DeviceWithRank, PodInfo, Rank, RoleInfo, ServerInfo, SuperPodInfo, Table, Tree};
 pub use template::{ConfigMap, Level, NAMESPACE, STANDARD_PARSER, TableTemplate, TemplateError};
