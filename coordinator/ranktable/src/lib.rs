@@ -46,6 +46,7 @@ mod render;
 mod short;
 mod table;
 mod template;
+mod topology;
 
 pub use check::{Chip, Facts, Finding, Format, Severity, Spot, check, format};
 pub use diff::{Diff, DiffError, Seat, diff};
