@@ -144,8 +144,8 @@ impl Group {
         if !lenient {
             complete(pods)?;
         }
-        let mut group = Self::default();
-        let mut servers: HashMap<String, usize> = HashMap::new();
+        let mut group = Self { members: Vec::with_capacity(pods.len()), ..Self::default() };
+        let mut servers: HashMap<String, usize> = HashMap::with_capacity(pods.len());
         let mut parser = Parser::new(template);
         for pod in pods {
             let Some(annotation) = pod.annotation() else { continue };
@@ -165,6 +165,10 @@ impl Group {
                     group.servers.len() - 1
                 }
             };
+            if group.seats.is_empty() {
+                // Most pods hold as much as the first; a wrong guess costs a copy.
+                group.seats.reserve(data.devices.len().min(16) * pods.len());
+            }
             group.add(pod, server, data);
         }
         Ok(group)
@@ -213,7 +217,7 @@ impl Group {
         let server = self.servers.get(second.server).map(|server| server.id.clone());
         Err(GroupError::Twice {
             server: server.unwrap_or_default(),
-            device: second.device.device_id.clone(),
+            device: second.device.device_id.to_string(),
             first: name(first),
             second: name(second),
         })
@@ -265,7 +269,7 @@ fn validate(pod: &Pod, data: &PodData) -> Result<(), GroupError> {
         }
         let none = DeviceMore::default();
         let more = device.more.as_deref().unwrap_or(&none);
-        for (field, value) in [("deviceIp", &device.device_ip), ("vnicIp", &more.vnic_ip)] {
+        for (field, value) in [("deviceIp", device.device_ip.as_str()), ("vnicIp", &more.vnic_ip)] {
             if !value.is_empty() && !value.split(',').all(is_usable_address) {
                 let allowed = "an address of a port, neither loopback nor unspecified; empty if there is none";
                 return invalid(field, value, allowed);

@@ -6,9 +6,13 @@
 //!   after    a:0 e:1 c:2 d:3
 //! ```
 
+mod text;
+
 use std::collections::HashMap;
 
 use crate::group::Group;
+
+pub use text::NumberingError;
 
 /// Whether ranks stay when the group changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

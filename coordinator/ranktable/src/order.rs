@@ -95,19 +95,14 @@ impl Order {
             (Self::Topology, Some(topology)) => {
                 let id = group.servers.get(seat.server).map(|server| server.id.as_str());
                 let place = id.and_then(|id| topology.servers.get(id));
-                place.and_then(|place| place.devices.get(&seat.device.device_id)).copied()
+                place.and_then(|place| place.devices.get(seat.device.device_id.as_str())).copied()
             }
             _ => None,
         };
         // Small keys are sorted, not the seats: ids decide only within a server, the input's order only between
         // equals, which a group that is not lenient does not have.
-        let mut keys: Vec<([u32; 3], u32)> = (0..)
-            .zip(&group.seats)
-            .map(|(index, seat)| {
-                let place = place(seat).unwrap_or(u32::MAX);
-                ([at(&servers, seat.server), at(&members, seat.member), place], index)
-            })
-            .collect();
+        let key = |seat: &Seat| [at(&members, seat.member), place(seat).unwrap_or(u32::MAX)];
+        let mut keys = by_server(group, &servers, key);
         let device = |index: u32| {
             group
                 .seats
@@ -115,18 +110,30 @@ impl Order {
                 .map(|seat| seat.device.device_id.as_str())
                 .unwrap_or_default()
         };
-        keys.sort_unstable_by(|(left, one), (right, other)| {
-            let ids = || match self {
-                Self::Seed => device(*one).cmp(device(*other)),
-                _ => numeric(device(*one), device(*other)),
-            };
-            left.cmp(right).then_with(ids).then_with(|| one.cmp(other))
-        });
+        for keys in keys.chunk_by_mut(|left, right| left.server == right.server) {
+            keys.sort_unstable_by(|one, other| {
+                let ids = || match self {
+                    Self::Seed => device(one.seat).cmp(device(other.seat)),
+                    _ => numeric(device(one.seat), device(other.seat)),
+                };
+                one.rest.cmp(&other.rest).then_with(ids).then_with(|| one.seat.cmp(&other.seat))
+            });
+        }
         Arrangement {
-            seats: keys.into_iter().map(|(_, index)| index).collect(),
+            seats: keys.into_iter().map(|key| key.seat).collect(),
             servers: (self != Self::Pod).then_some(servers),
         }
     }
+}
+
+/// What a seat is sorted by.
+#[derive(Clone, Copy, Default)]
+struct Key {
+    /// The position of its server.
+    server: u32,
+    /// What decides within the server, before the id.
+    rest: [u32; 2],
+    seat: u32,
 }
 
 /// What an order says about a group.
@@ -203,6 +210,33 @@ fn topology_positions(group: &Group, topology: Option<&Topology>) -> Vec<u32> {
             .then_with(|| left.1.len().cmp(&right.1.len()))
             .then_with(|| numeric(left.2, right.2))
     })
+}
+
+/// The keys of a group's seats, in the order of their servers' positions. Positions are counted, not compared:
+/// there are no more of them than servers.
+fn by_server(group: &Group, servers: &[u32], rest: impl Fn(&Seat) -> [u32; 2]) -> Vec<Key> {
+    let position = |seat: &Seat| servers.get(seat.server).copied().unwrap_or_default();
+    let mut next: Vec<usize> = vec![0; servers.len() + 1];
+    for seat in &group.seats {
+        if let Some(count) = next.get_mut(position(seat) as usize + 1) {
+            *count += 1;
+        }
+    }
+    let mut before = 0;
+    for count in &mut next {
+        before += *count;
+        *count = before;
+    }
+    let mut keys = vec![Key::default(); group.seats.len()];
+    for (index, seat) in (0..).zip(&group.seats) {
+        let server = position(seat);
+        let Some(next) = next.get_mut(server as usize) else { continue };
+        if let Some(key) = keys.get_mut(*next) {
+            *key = Key { server, rest: rest(seat), seat: index };
+        }
+        *next += 1;
+    }
+    keys
 }
 
 /// The position that each index has in the order.

@@ -15,6 +15,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
+use crate::short::Short;
 use crate::table::Tree;
 use crate::template::{Source, TableTemplate, TemplateError};
 use muster_proto::annotation::{LARGEST, MOST_DEVICES};
@@ -45,9 +46,9 @@ pub struct PodData {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceData {
     /// Its id on the server.
-    pub device_id: String,
+    pub device_id: Short,
     /// The address of its port, or several with commas; may be empty.
-    pub device_ip: String,
+    pub device_ip: Short,
     /// What only some devices have. A table may have a hundred thousand devices, so it takes no room where it is not.
     pub more: Option<Box<DeviceMore>>,
 }
@@ -192,16 +193,17 @@ impl TryFrom<Node> for PodData {
 // === impl DeviceData ===
 
 impl DeviceData {
-    /// The text field that a key fills.
-    fn text(&mut self, key: &str) -> Option<&mut String> {
+    /// Fills the text field of a key; none if there is no such field.
+    fn put(&mut self, key: &str, text: &str) -> Option<()> {
         match key {
-            "deviceId" => Some(&mut self.device_id),
-            "deviceIp" => Some(&mut self.device_ip),
-            "superDeviceId" => Some(&mut self.more().super_device_id),
-            "logicId" => Some(&mut self.more().logic_id),
-            "vnicIp" => Some(&mut self.more().vnic_ip),
-            _ => None,
+            "deviceId" => self.device_id = text.into(),
+            "deviceIp" => self.device_ip = text.into(),
+            "superDeviceId" => text.clone_into(&mut self.more().super_device_id),
+            "logicId" => text.clone_into(&mut self.more().logic_id),
+            "vnicIp" => text.clone_into(&mut self.more().vnic_ip),
+            _ => return None,
         }
+        Some(())
     }
 
     fn more(&mut self) -> &mut DeviceMore {
@@ -219,12 +221,9 @@ impl TryFrom<Node> for DeviceData {
             if matches!(value, Node::Null) {
                 continue;
             }
-            let known = known(&key, &DEVICE_KEYS);
-            match known.and_then(|key| device.text(key)) {
-                Some(field) => *field = value.into_text(&key)?,
-                None if known == Some("levelList") => {
-                    device.more().level_list = Tree(value.into_json());
-                }
+            match known(&key, &DEVICE_KEYS) {
+                Some("levelList") => device.more().level_list = Tree(value.into_json()),
+                Some(known) => drop(device.put(known, &value.into_text(&key)?)),
                 None => drop(device.more().extras.insert(key, Tree(value.into_json()))),
             }
         }

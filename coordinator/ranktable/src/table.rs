@@ -11,6 +11,7 @@ use gotemplate::{Data, Numbers, Struct, Value};
 use serde_json::Value as Json;
 
 use crate::parse::DeviceMore;
+use crate::short::Short;
 
 /// A table: the dot of the template.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,9 +61,9 @@ pub struct ServerInfo {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceWithRank {
     /// Its id on the server.
-    pub device_id: String,
+    pub device_id: Short,
     /// Its address.
-    pub device_ip: String,
+    pub device_ip: Short,
     /// Its rank.
     pub rank_id: Rank,
     /// What only some devices have; templates see its fields as the device's own.

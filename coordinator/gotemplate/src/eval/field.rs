@@ -1,6 +1,6 @@
 //! Fields: `.A.B`, `$x.A`, `(pipeline).A`.
 
-use super::{Machine, MissingKey, Source, Stop};
+use super::{Held, Machine, MissingKey, Source, Stop};
 use crate::code::Names;
 use crate::print::receiver_type;
 use crate::quote::quoted;
@@ -12,25 +12,26 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     pub(super) fn load(&mut self, at: NodeId, from: Source, names: Names) -> Result<(), Stop> {
         self.mark(at);
-        let (mut value, mut held) = match from {
-            Source::Dot => self
-                .dots
-                .last()
-                .map_or((Value::Missing, false), |dot| (dot.value.clone(), dot.held)),
-            Source::Slot(slot) => self
-                .variables
-                .get(self.base + slot as usize)
-                .map_or((Value::Missing, false), |variable| {
-                    (variable.value.clone(), variable.held)
-                }),
-            Source::Top => (self.pop(), self.held),
-        };
         let table = &self.setting.program.names;
         let start = names.start as usize;
-        let chain = table.get(start..start + names.count as usize).unwrap_or_default();
-        for (index, name) in chain.iter().enumerate() {
-            let called = names.called && index + 1 == chain.len();
-            (value, held) = self.field(value, held, name, called)?;
+        let mut chain = table.get(start..start + names.count as usize).unwrap_or_default().iter();
+        let top;
+        let base = match from {
+            Source::Dot => self.dots.last(),
+            Source::Slot(slot) => self.variables.get(self.base + slot as usize),
+            Source::Top => {
+                top = Held { value: self.pop(), held: self.held };
+                Some(&top)
+            }
+        };
+        let (base, held) = base.map_or((&Value::Missing, false), |base| (&base.value, base.held));
+        // What is only looked into is not copied.
+        let (mut value, mut held) = match chain.next() {
+            Some(name) => self.field(base, held, name, names.called && chain.len() == 0)?,
+            None => (base.clone(), held),
+        };
+        while let Some(name) = chain.next() {
+            (value, held) = self.field(&value, held, name, names.called && chain.len() == 0)?;
         }
         if names.unbox {
             held = false;
@@ -47,12 +48,12 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn field(
         &self,
-        value: Value<'a>,
+        value: &Value<'a>,
         held: bool,
         name: &str,
         called: bool,
     ) -> Result<(Value<'a>, bool), Stop> {
-        match &value {
+        match value {
             Value::Struct(fields) => {
                 if let Some(index) = fields.fields().iter().position(|field| *field == name) {
                     if called {
@@ -87,7 +88,7 @@ impl<'a> Machine<'a, '_> {
         }
         Err(Stop::Exec(format!(
             "can't evaluate field {name} in type {}",
-            receiver_type(&value, held)
+            receiver_type(value, held)
         )))
     }
 }

@@ -6,7 +6,7 @@ use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
 use crate::quote;
-use crate::value::{Numbers, Value, json_read, json_write};
+use crate::value::{Numbers, Text, Value, json_read, json_write};
 
 pub(super) fn register(functions: &mut Functions) {
     functions.text("quote", &[], Some(Param::Any), quoted);
@@ -73,5 +73,11 @@ fn json(
 fn read<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let text = bytes(arguments, 0);
     budget.charge(text.len().saturating_mul(16))?;
-    json_read::read(text, Numbers::Floats, budget.limits.nesting)
+    match arguments.first() {
+        // The text is the caller's own and stays: nothing of it need be copied.
+        Some(Value::Text(Text::Borrowed(text))) => {
+            json_read::read_borrowed(text, Numbers::Floats, budget.limits.nesting)
+        }
+        _ => json_read::read(text, Numbers::Floats, budget.limits.nesting),
+    }
 }

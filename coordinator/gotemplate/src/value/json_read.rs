@@ -40,9 +40,27 @@ pub(super) fn view(json: &serde_json::Value, numbers: Numbers) -> Value<'_> {
     }
 }
 
-/// Reads one JSON text.
+/// Reads one JSON text. What it holds is copied.
 pub(crate) fn read<'a>(bytes: &[u8], numbers: Numbers, nesting: usize) -> Result<Value<'a>, Fault> {
-    let mut reader = Reader { bytes, at: 0, numbers, too_large: None };
+    document(bytes, numbers, nesting, |plain| Text::Shared(Rc::from(plain)))
+}
+
+/// Reads one JSON text that lives as long as what it holds: strings without escapes are views of it.
+pub(crate) fn read_borrowed(
+    bytes: &[u8],
+    numbers: Numbers,
+    nesting: usize,
+) -> Result<Value<'_>, Fault> {
+    document(bytes, numbers, nesting, Text::Borrowed)
+}
+
+fn document<'b, 'a>(
+    bytes: &'b [u8],
+    numbers: Numbers,
+    nesting: usize,
+    keep: impl Fn(&'b [u8]) -> Text<'a>,
+) -> Result<Value<'a>, Fault> {
+    let mut reader = Reader { bytes, at: 0, numbers, keep, too_large: None };
     let value = reader.document(nesting)?;
     reader.blanks();
     if let Some(byte) = reader.peek() {
@@ -57,10 +75,12 @@ pub(crate) fn read<'a>(bytes: &[u8], numbers: Numbers, nesting: usize) -> Result
     }
 }
 
-struct Reader<'b> {
+struct Reader<'b, K> {
     bytes: &'b [u8],
     at: usize,
     numbers: Numbers,
+    /// Makes text of a string without escapes.
+    keep: K,
     /// The first number that no float can hold. What is no JSON at all is reported before it.
     too_large: Option<String>,
 }
@@ -70,8 +90,8 @@ enum Open<'a> {
     Map(Vec<(Text<'a>, Value<'a>)>, Text<'a>),
 }
 
-impl Reader<'_> {
-    fn document<'a>(&mut self, nesting: usize) -> Result<Value<'a>, Fault> {
+impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
+    fn document(&mut self, nesting: usize) -> Result<Value<'a>, Fault> {
         let mut open: Vec<Open<'a>> = Vec::new();
         loop {
             self.blanks();
@@ -106,33 +126,33 @@ impl Reader<'_> {
             };
             // Close what the value completes.
             loop {
-                let Some(top) = open.pop() else { return Ok(value) };
+                let Some(top) = open.last_mut() else { return Ok(value) };
                 self.blanks();
                 let next = self.next()?;
                 match (top, next) {
-                    (Open::List(mut items), b',' | b']') => {
+                    (Open::List(items), b',' | b']') => {
                         items.push(value);
                         if next == b',' {
-                            open.push(Open::List(items));
                             break;
                         }
-                        value = Value::list(items);
+                        value = Value::list(std::mem::take(items));
                     }
-                    (Open::Map(mut entries, key), b',' | b'}') => {
-                        entries.push((key, value));
+                    (Open::Map(entries, key), b',' | b'}') => {
+                        let empty = Text::Borrowed(&[]);
+                        entries.push((std::mem::replace(key, empty), value));
                         if next == b',' {
                             self.blanks();
-                            let key = self.key()?;
-                            open.push(Open::Map(entries, key));
+                            *key = self.key()?;
                             break;
                         }
-                        value = Value::map(entries);
+                        value = Value::map(std::mem::take(entries));
                     }
                     (Open::List(_), byte) => return Err(unexpected(byte, "after array element")),
                     (Open::Map(..), byte) => {
                         return Err(unexpected(byte, "after object key:value pair"));
                     }
                 }
+                open.pop();
             }
         }
     }
@@ -160,7 +180,7 @@ impl Reader<'_> {
         }
     }
 
-    fn key<'a>(&mut self) -> Result<Text<'a>, Fault> {
+    fn key(&mut self) -> Result<Text<'a>, Fault> {
         match self.next()? {
             b'"' => {}
             byte => return Err(unexpected(byte, "looking for beginning of object key string")),
@@ -173,7 +193,7 @@ impl Reader<'_> {
         }
     }
 
-    fn scalar<'a>(&mut self) -> Result<Value<'a>, Fault> {
+    fn scalar(&mut self) -> Result<Value<'a>, Fault> {
         match self.next()? {
             b'"' => Ok(Value::Text(self.string()?)),
             b't' => self.word("true", Value::Bool(true)),
@@ -188,7 +208,7 @@ impl Reader<'_> {
     }
 
     /// The rest of a word, behind its first letter.
-    fn word<'a>(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
         for expected in word.bytes().skip(1) {
             let byte = self.solid();
             if byte != expected {
@@ -210,7 +230,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number<'a>(&mut self) -> Result<Value<'a>, Fault> {
+    fn number(&mut self) -> Result<Value<'a>, Fault> {
         let start = self.at;
         let mut whole = true;
         if self.peek() == Some(b'-') {
@@ -252,16 +272,16 @@ impl Reader<'_> {
     }
 
     /// The rest of a string, behind its opening quote.
-    fn string<'a>(&mut self) -> Result<Text<'a>, Fault> {
+    fn string(&mut self) -> Result<Text<'a>, Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let plain = |byte: &u8| matches!(byte, 0x20..0x80) && *byte != b'"' && *byte != b'\\';
         let plain = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
         let (plain, rest) = rest.split_at_checked(plain).unwrap_or_default();
         self.at += plain.len();
-        // Nearly every string ends here, and is copied once.
+        // Nearly every string ends here, and is copied once or not at all.
         if rest.first() == Some(&b'"') {
             self.at += 1;
-            return Ok(Text::Shared(Rc::from(plain)));
+            return Ok((self.keep)(plain));
         }
         let mut text = plain.to_vec();
         loop {

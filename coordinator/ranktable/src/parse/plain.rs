@@ -72,7 +72,7 @@ fn put(device: &mut DeviceData, seen: &mut Seen, line: &str) -> Option<()> {
     let (key, value) = entry(line)?;
     seen.note(key, &PLAIN_KEYS)?;
     if let Value::Text(text) = value {
-        device.text(key)?.push_str(text);
+        device.put(key, text)?;
     }
     Some(())
 }
