@@ -16,15 +16,18 @@ use muster_sandbox::kubelet::{Kubelets, NodeSpec};
 
 pub mod agents;
 mod cluster;
+pub mod coordinators;
 mod devices;
 mod gate;
 pub mod jobset;
 mod manifest;
 mod plan;
+mod service;
 mod wait;
 
 use agents::Agents;
 use cluster::Cluster;
+use coordinators::Coordinators;
 use manifest::Kinds;
 
 pub use devices::HeldDevices;
@@ -43,6 +46,7 @@ pub struct World {
     namespace: String,
     gate: Gate,
     kinds: Kinds,
+    coordinators: Option<Coordinators>,
     agents: Option<Agents>,
     folder: tempfile::TempDir,
 }
@@ -69,6 +73,7 @@ impl World {
     async fn begin(plan: Plan) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("muster-").tempdir()?;
         let (gate, with_agents) = (plan.gate.clone(), plan.agents);
+        let (coordinators, choices) = (plan.coordinators, plan.choices.clone());
         let (place, client, namespace) = match std::env::var_os(KUBECONFIG) {
             Some(path) if !path.is_empty() => {
                 let cluster = Cluster::start(PathBuf::from(path), plan, folder.path()).await?;
@@ -91,11 +96,19 @@ impl World {
             }
         };
         let kinds = Kinds::default();
-        let mut world = Self { place, client, namespace, gate, kinds, agents: None, folder };
-        let started = match world.ready().await {
-            Ok(()) if with_agents => world.start_agents(world.specs()).await,
-            ready => ready,
+        let mut world =
+            Self { place, client, namespace, gate, kinds, coordinators: None, agents: None, folder };
+        let started = async {
+            world.ready().await?;
+            if coordinators > 0 {
+                world.start_coordinators(coordinators, choices).await.context("the coordinators")?;
+            }
+            if with_agents {
+                world.start_agents(world.specs()).await?;
+            }
+            anyhow::Ok(())
         };
+        let started = started.await;
         match started {
             Ok(()) => Ok(world),
             Err(error) => {
@@ -236,8 +249,14 @@ impl World {
     /// Ends it; what a lasting cluster would keep is taken away.
     pub async fn stop(self) {
         self.gate.open();
+        if self.coordinators.is_some() && Self::is_real() {
+            self.remove_webhook().await;
+        }
         if let Some(agents) = self.agents {
             agents.stop().await;
+        }
+        if let Some(coordinators) = self.coordinators {
+            coordinators.stop().await;
         }
         match self.place {
             Place::Sandbox(sandbox) => sandbox.stop().await,

@@ -1,12 +1,11 @@
-//! A hub, and a real agent on every simulated node: with its own token, over TLS, with its own permissions.
+//! A real agent on every simulated node: with its own token, over TLS, with its own permissions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Context;
 use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use muster_agent::directories::Directories;
@@ -15,16 +14,9 @@ use muster_agent::host::Host;
 use muster_agent::problem::Problems;
 use muster_agent::run::{Agent, Settings};
 use muster_agent::{link, names};
-use muster_coordinator::hub::authenticate::Reviewer;
-use muster_coordinator::hub::{self, Hub, Role};
 use muster_program::log::LogLevel;
 use muster_sandbox::kubelet::NodeSpec;
-use muster_sandbox::tls::Identity;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tonic::transport::{Identity as ServerIdentity, ServerTlsConfig};
 
 use super::World;
 
@@ -36,24 +28,22 @@ pub const NAMESPACE: &str = "muster-system";
 /// Service account of the agents.
 pub const ACCOUNT: &str = "muster-agent";
 
-/// The hub and the agents of a world.
+/// The agents of a world.
 pub struct Agents {
-    hub: Hub,
     address: String,
     folder: PathBuf,
     directories: Directories,
     agents: BTreeMap<String, Agent>,
-    stop: CancellationToken,
-    tasks: TaskTracker,
 }
 
 // === impl World ===
 
 impl World {
-    /// Starts the hub and an agent on each of these nodes.
+    /// Starts an agent on each of these nodes.
     pub(super) async fn start_agents(&mut self, nodes: Vec<NodeSpec>) -> anyhow::Result<()> {
         self.permit_agents().await.context("the agents' permissions")?;
-        let mut agents = Agents::start(self.client(), &self.folder().join("hub")).await?;
+        let address = self.coordinators()?.address();
+        let mut agents = Agents::new(address, &self.folder().join("hub"));
         for node in nodes.iter().filter(|node| node.files) {
             let settings = agents.settings(self, &node.name, &node.root).await?;
             agents.add(self, settings).await?;
@@ -64,19 +54,21 @@ impl World {
 
     /// What an administrator would install before the agents.
     async fn permit_agents(&self) -> anyhow::Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.client());
-        let namespace = serde_json::from_value(json!({ "metadata": { "name": NAMESPACE } }))?;
-        ignore_conflict(namespaces.create(&PostParams::default(), &namespace).await)?;
         for manifest in [RBAC, POLICY] {
             let documents: Vec<Value> = serde_saphyr::from_multiple(manifest)?;
             for document in documents {
-                match self.create_object(document).await {
-                    Err(error) if is_conflict(&error) => {}
-                    other => drop(other?),
-                }
+                self.create_if_missing(document).await?;
             }
         }
         Ok(())
+    }
+
+    /// Creates an object unless it is there.
+    pub(super) async fn create_if_missing(&self, object: Value) -> anyhow::Result<()> {
+        match self.create_object(object).await {
+            Err(error) if is_conflict(&error) => Ok(()),
+            other => other.map(drop),
+        }
     }
 
     /// A token of the agents' account, bound to a node; for the coordinator, or for the API server.
@@ -105,17 +97,12 @@ impl World {
         nodes.get(node).await?.metadata.uid.context("the node has no uid")
     }
 
-    /// The hub.
-    pub fn hub(&self) -> anyhow::Result<&Hub> {
-        Ok(&self.agents()?.hub)
-    }
-
     /// The agent of a node.
     pub fn agent(&self, node: &str) -> anyhow::Result<&Agent> {
         self.agents()?.agents.get(node).with_context(|| format!("no agent on {node}"))
     }
 
-    /// The hub and the agents.
+    /// The agents.
     pub fn agents(&self) -> anyhow::Result<&Agents> {
         self.agents.as_ref().context("this world was planned without agents")
     }
@@ -149,28 +136,10 @@ impl World {
 // === impl Agents ===
 
 impl Agents {
-    /// A hub on loopback; `folder` is for certificates, tokens and the agents' state.
-    pub async fn start(client: Client, folder: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(folder)?;
-        let identity = Identity::make(&["localhost"])?;
-        std::fs::write(folder.join("ca.crt"), &identity.authority)?;
-        let account = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
-        let reviewer = Arc::new(Reviewer::new(client, vec![account]));
-        let hub = Hub::new(hub::Settings::default(), Role::Leader { epoch: 1 }, reviewer);
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = format!("https://localhost:{}", listener.local_addr()?.port());
-        let server = ServerIdentity::from_pem(&identity.certificate, &identity.key);
-        let tls = ServerTlsConfig::new().identity(server);
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (serving, stopped) = (hub.clone(), stop.clone());
-        tasks.spawn(async move {
-            if let Err(error) = serving.serve(listener, Some(tls), stopped).await {
-                tracing::error!("the hub ended: {error}");
-            }
-        });
+    /// No agent yet; `folder` has the coordinators' CA, and gets tokens and the agents' state.
+    pub fn new(address: String, folder: &Path) -> Self {
         let directories = Directories::new(&Problems::default());
-        let folder = folder.to_owned();
-        Ok(Self { hub, address, folder, directories, agents: BTreeMap::new(), stop, tasks })
+        Self { address, folder: folder.to_owned(), directories, agents: BTreeMap::new() }
     }
 
     /// How to reach the hub, with a token of the node.
@@ -234,19 +203,9 @@ impl Agents {
     /// Ends all of it.
     pub async fn stop(self) {
         futures::future::join_all(self.agents.into_values().map(Agent::stop)).await;
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
     }
 }
 
 fn is_conflict(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Api(refused)) if refused.code == 409)
-}
-
-fn ignore_conflict<T>(made: kube::Result<T>) -> kube::Result<()> {
-    match made {
-        Err(kube::Error::Api(refused)) if refused.code == 409 => Ok(()),
-        other => other.map(drop),
-    }
 }

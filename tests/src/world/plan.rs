@@ -7,6 +7,7 @@ use muster_sandbox::hardware::Profile;
 use muster_sandbox::kubelet::{Containers, KubeletOptions, NodeSpec};
 use serde_json::json;
 
+use super::coordinators::Choices;
 use super::gate::{Gate, HOLD};
 
 /// Label and taint of a node in a real cluster: which world it belongs to.
@@ -22,6 +23,8 @@ pub struct Plan {
     pub(super) port: u16,
     pub(super) gate: Gate,
     pub(super) agents: bool,
+    pub(super) coordinators: usize,
+    pub(super) choices: Choices,
 }
 
 // === impl Plan ===
@@ -68,9 +71,22 @@ impl Plan {
         self
     }
 
-    /// Runs a hub, and a real agent on every node that has files.
+    /// Runs a coordinator, and a real agent on every node that has files.
     pub fn agents(mut self) -> Self {
         self.agents = true;
+        self.coordinators = self.coordinators.max(1);
+        self
+    }
+
+    /// Runs so many coordinators; one leads.
+    pub fn coordinators(mut self, count: usize) -> Self {
+        self.coordinators = count;
+        self
+    }
+
+    /// With other settings of the coordinators.
+    pub fn choices(mut self, choices: Choices) -> Self {
+        self.choices = choices;
         self
     }
 

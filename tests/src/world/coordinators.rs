@@ -1,0 +1,335 @@
+//! The coordinators of a world: installed as an administrator would, with their own permissions, behind one Service.
+//!
+//! Each has a runtime of its own, so that one can end as a `kill -9` ends it: nothing is given back, nothing is said.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, PostParams};
+use muster_coordinator::certs::Names;
+use muster_coordinator::controllers::ranktable::{self, Patience};
+use muster_coordinator::hub::{self, Hub};
+use muster_coordinator::lead::{self, Standing};
+use muster_coordinator::run::{Coordinator, Settings};
+use muster_program::log::LogLevel;
+use muster_ranktable::inject::Injection;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::agents::NAMESPACE;
+use super::service::Service;
+use super::{Seen, World};
+
+const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
+const WEBHOOK: &str = include_str!("../../../deploy/coordinator/webhook.yaml");
+/// Service account of the coordinators.
+const ACCOUNT: &str = "muster-coordinator";
+/// Image of the init container; the simulated kubelet runs the agent's own waiter for it.
+pub const AGENT_IMAGE: &str = "muster-agent:test";
+
+/// The coordinators of a world.
+pub struct Coordinators {
+    running: Vec<Running>,
+    token: String,
+    hubs: Service,
+    webhooks: Service,
+    folder: PathBuf,
+    started: usize,
+    /// What new ones get.
+    pub settings: Choices,
+}
+
+/// What a test may choose.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// How long a leader that has died stays the leader.
+    pub lease: Duration,
+    /// How tables are made.
+    pub ranktable: ranktable::Settings,
+    /// What pods get injected.
+    pub injection: Injection,
+    /// Streams, limits, times.
+    pub streams: hub::Settings,
+}
+
+/// One that runs.
+pub struct Running {
+    /// Its number, from 0, in the order of their starts.
+    pub number: usize,
+    coordinator: Coordinator,
+    runtime: Runtime,
+}
+
+// === impl Choices ===
+
+impl Default for Choices {
+    fn default() -> Self {
+        let injection = Injection { agent_image: AGENT_IMAGE.to_owned(), ..Injection::default() };
+        let patience = Patience { missing: Duration::from_secs(2), late: Duration::from_secs(2), ..Patience::default() };
+        Self {
+            lease: Duration::from_secs(3),
+            ranktable: ranktable::Settings { patience, ..ranktable::Settings::default() },
+            injection,
+            streams: hub::Settings::default(),
+        }
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// Installs and starts so many coordinators, and waits until one leads and webhooks are answered.
+    pub(super) async fn start_coordinators(&mut self, count: usize, settings: Choices) -> anyhow::Result<()> {
+        self.install().await.context("the coordinators' permissions")?;
+        let folder = self.folder().join("hub");
+        std::fs::create_dir_all(&folder)?;
+        let coordinators = Coordinators {
+            running: Vec::new(),
+            token: self.account_token(ACCOUNT).await?,
+            hubs: Service::start().await?,
+            webhooks: Service::start().await?,
+            folder,
+            started: 0,
+            settings,
+        };
+        self.coordinators = Some(coordinators);
+        for _ in 0..count {
+            self.add_coordinator().await?;
+        }
+        self.until("a leader", async || {
+            Ok(match self.coordinators()?.leader() {
+                Some(_) => Seen::Yes(()),
+                None => Seen::NotYet("nobody leads".to_owned()),
+            })
+        })
+        .await?;
+        self.write_authority().await?;
+        self.install_webhook().await
+    }
+
+    async fn install(&self) -> anyhow::Result<()> {
+        for name in [NAMESPACE, muster_ranktable::NAMESPACE] {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            self.create_if_missing(object).await?;
+        }
+        let documents: Vec<Value> = serde_saphyr::from_multiple(RBAC)?;
+        for document in documents {
+            self.create_if_missing(document).await?;
+        }
+        let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/templates");
+        for file in std::fs::read_dir(templates)? {
+            let text = std::fs::read_to_string(file?.path())?;
+            for document in serde_saphyr::from_multiple::<Value>(&text)? {
+                self.create_if_missing(document).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The webhook configuration as it is shipped, but for where the server is.
+    async fn install_webhook(&self) -> anyhow::Result<()> {
+        let address = self.coordinators()?.webhooks.address();
+        let mut document: Value = serde_saphyr::from_str(WEBHOOK)?;
+        let webhooks = document["webhooks"].as_array_mut().context("no webhooks")?;
+        for webhook in webhooks {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
+            webhook["clientConfig"] = json!({ "url": format!("https://{address}{path}") });
+            if World::is_real() {
+                // Others use that cluster.
+                webhook["namespaceSelector"] =
+                    json!({"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}});
+            }
+        }
+        let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        self.create_if_missing(document).await?;
+        let api: Api<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration> =
+            Api::all(self.client());
+        self.until("the CA in the webhook configuration", async || {
+            let found = api.get(&name).await?;
+            let filled = found.webhooks.iter().flatten().all(|webhook| {
+                webhook.client_config.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty())
+            });
+            Ok(if filled { Seen::Yes(()) } else { Seen::NotYet("none".to_owned()) })
+        })
+        .await
+    }
+
+    pub(super) async fn remove_webhook(&self) {
+        let api: Api<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration> =
+            Api::all(self.client());
+        let _gone = api.delete(ACCOUNT, &kube::api::DeleteParams::default()).await;
+    }
+
+    /// What agents trust.
+    async fn write_authority(&self) -> anyhow::Result<()> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.client(), NAMESPACE);
+        let text = self
+            .until("the coordinators' CA", async || {
+                let map = maps.get_opt("muster-coordinator-ca").await?;
+                let text = map.and_then(|map| map.data).and_then(|mut data| data.remove("ca.crt"));
+                Ok(text.map_or(Seen::NotYet("none".to_owned()), Seen::Yes))
+            })
+            .await?;
+        std::fs::write(self.coordinators()?.folder.join("ca.crt"), text)?;
+        Ok(())
+    }
+
+    async fn account_token(&self, account: &str) -> anyhow::Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), NAMESPACE);
+        let request: TokenRequest = serde_json::from_value(
+            json!({ "metadata": {}, "spec": { "audiences": [], "expirationSeconds": 3600 } }),
+        )?;
+        let made = accounts.create_token_request(account, &PostParams::default(), &request).await?;
+        Ok(made.status.context("the answer has no token")?.token)
+    }
+
+    /// Starts one more coordinator; its number.
+    pub async fn add_coordinator(&mut self) -> anyhow::Result<usize> {
+        self.add_coordinator_with(|client| client).await
+    }
+
+    /// The same with a client that does something of its own.
+    pub async fn add_coordinator_with(
+        &mut self,
+        wrap: impl FnOnce(Client) -> Client,
+    ) -> anyhow::Result<usize> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let token = self.coordinators()?.token.clone();
+        let client = {
+            let _inside = runtime.enter();
+            wrap(self.client_as(&token)?)
+        };
+        let coordinators = self.coordinators.as_mut().context("this world was planned without coordinators")?;
+        let settings = coordinators.settings();
+        let number = coordinators.started;
+        coordinators.started += 1;
+        let started = runtime.spawn(Coordinator::start(settings, client, LogLevel::fixed())).await;
+        let coordinator = match started.context("a coordinator")? {
+            Ok(coordinator) => coordinator,
+            Err(error) => {
+                runtime.shutdown_background();
+                return Err(error);
+            }
+        };
+        let addresses = coordinator.addresses();
+        coordinators.hubs.add(addresses.hub);
+        coordinators.webhooks.add(addresses.webhooks);
+        coordinators.running.push(Running { number, coordinator, runtime });
+        Ok(number)
+    }
+
+    /// The coordinators.
+    pub fn coordinators(&self) -> anyhow::Result<&Coordinators> {
+        self.coordinators.as_ref().context("this world was planned without coordinators")
+    }
+
+    /// The same, to end some.
+    pub fn coordinators_mut(&mut self) -> anyhow::Result<&mut Coordinators> {
+        self.coordinators.as_mut().context("this world was planned without coordinators")
+    }
+
+    /// The hub of the leader.
+    pub fn hub(&self) -> anyhow::Result<Hub> {
+        let leader = self.coordinators()?.leader().context("no coordinator leads")?;
+        Ok(leader.coordinator().hub().clone())
+    }
+}
+
+// === impl Coordinators ===
+
+impl Coordinators {
+    fn settings(&self) -> Settings {
+        let Choices { lease, ranktable, injection, streams } = self.settings.clone();
+        let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        Settings {
+            namespace: NAMESPACE.to_owned(),
+            identity: lead::identity("test"),
+            lease,
+            hub: anywhere,
+            hub_address: None,
+            streams,
+            webhooks: anywhere,
+            listen: anywhere,
+            names: Names::of_service(ACCOUNT, NAMESPACE, ["localhost", "127.0.0.1"]),
+            agents: vec![format!("system:serviceaccount:{NAMESPACE}:{}", super::agents::ACCOUNT)],
+            template_namespace: muster_ranktable::NAMESPACE.to_owned(),
+            injection,
+            ranktable,
+        }
+    }
+
+    /// Those that run.
+    pub fn iter(&self) -> impl Iterator<Item = &Running> {
+        self.running.iter()
+    }
+
+    /// The one that leads.
+    pub fn leader(&self) -> Option<&Running> {
+        self.running.iter().find(|running| running.leads())
+    }
+
+    /// Where agents call.
+    pub fn address(&self) -> String {
+        format!("https://{}", self.hubs.address())
+    }
+
+    /// Ends one as `kill -9` would.
+    pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
+        let Running { coordinator, runtime, .. } = self.take(number)?;
+        runtime.shutdown_background();
+        drop(coordinator);
+        Ok(())
+    }
+
+    /// Ends one as SIGTERM would.
+    pub async fn end(&mut self, number: usize) -> anyhow::Result<()> {
+        let Running { coordinator, runtime, .. } = self.take(number)?;
+        let ended = runtime.spawn(coordinator.stop()).await;
+        runtime.shutdown_background();
+        ended.context("a coordinator's end")
+    }
+
+    fn take(&mut self, number: usize) -> anyhow::Result<Running> {
+        let at = self.running.iter().position(|running| running.number == number);
+        let running = self.running.remove(at.with_context(|| format!("no coordinator {number}"))?);
+        let addresses = running.coordinator.addresses();
+        self.hubs.remove(addresses.hub);
+        self.webhooks.remove(addresses.webhooks);
+        Ok(running)
+    }
+
+    /// Ends all of them.
+    pub async fn stop(mut self) {
+        let numbers: Vec<usize> = self.running.iter().map(|running| running.number).collect();
+        for number in numbers {
+            let _ended = self.end(number).await;
+        }
+    }
+}
+
+impl Drop for Coordinators {
+    fn drop(&mut self) {
+        // A runtime must not be dropped where others run.
+        for running in std::mem::take(&mut self.running) {
+            running.runtime.shutdown_background();
+        }
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// The coordinator.
+    pub fn coordinator(&self) -> &Coordinator {
+        &self.coordinator
+    }
+
+    /// Whether it leads.
+    pub fn leads(&self) -> bool {
+        matches!(&*self.coordinator.standing().borrow(), Standing::Leading(_))
+    }
+}
