@@ -42,3 +42,12 @@ pub const INJECT_CA: &str = "muster.dev/inject-ca";
 pub fn record(group: &str) -> String {
     format!("{group}-ranktable")
 }
+
+/// Name of the Lease that says which coordinator leads.
+pub const LEASE: &str = "muster-coordinator";
+
+/// Annotation of that Lease: a number that grows with every change of leader.
+pub const LEADER_EPOCH: &str = "muster.dev/epoch";
+
+/// Annotation of that Lease: where the leader's hub is, `https://host:port`.
+pub const LEADER_ADDRESS: &str = "muster.dev/leader-address";
