@@ -26,3 +26,12 @@ pub const RECORD: &str = "muster.dev/ranktable-record";
 
 /// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
 pub const INJECT_CA: &str = "muster.dev/inject-ca";
+
+/// Name of the Lease that says which coordinator leads.
+pub const LEASE: &str = "muster-coordinator";
+
+/// Annotation of that Lease: a number that grows with every change of leader.
+pub const LEADER_EPOCH: &str = "muster.dev/epoch";
+
+/// Annotation of that Lease: where the leader's hub is, `https://host:port`.
+pub const LEADER_ADDRESS: &str = "muster.dev/leader-address";

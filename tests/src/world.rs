@@ -24,6 +24,7 @@ mod manifest;
 mod plan;
 mod service;
 mod wait;
+mod waiter;
 
 use agents::Agents;
 use cluster::Cluster;
@@ -35,6 +36,7 @@ pub use gate::{Gate, HOLD};
 pub use jobset::Ended;
 pub use plan::Plan;
 pub use wait::{PATIENCE, Seen, until, until_told};
+pub use waiter::table_file;
 
 /// The environment variable that names the kubeconfig of a real cluster.
 pub const KUBECONFIG: &str = "MUSTER_KUBECONFIG";

@@ -4,6 +4,7 @@
 
 mod certificate;
 mod crowd;
+mod elect;
 mod hand;
 mod lead;
 mod limits;

@@ -31,6 +31,9 @@ const ACCOUNT: &str = "muster-coordinator";
 /// Image of the init container; the simulated kubelet runs the agent's own waiter for it.
 pub const AGENT_IMAGE: &str = "muster-agent:test";
 
+/// Image of the init container that the seed describes; a loop with the same meaning runs for it.
+pub const BUSYBOX: &str = "busybox:latest";
+
 /// The coordinators of a world.
 pub struct Coordinators {
     running: Vec<Running>,

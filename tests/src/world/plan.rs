@@ -7,8 +7,9 @@ use muster_sandbox::hardware::Profile;
 use muster_sandbox::kubelet::{Containers, KubeletOptions, NodeSpec};
 use serde_json::json;
 
-use super::coordinators::Choices;
+use super::coordinators::{AGENT_IMAGE, BUSYBOX, Choices};
 use super::gate::{Gate, HOLD};
+use super::waiter;
 
 /// Label and taint of a node in a real cluster: which world it belongs to.
 pub(super) const WORLD: &str = "sandbox.muster.dev/world";
@@ -96,6 +97,7 @@ impl Plan {
             let gate = gate.clone();
             async move { gate.pass(context.stop).await }
         });
+        let containers = containers.image(AGENT_IMAGE, waiter::agent).image(BUSYBOX, waiter::shell);
         KubeletOptions { containers, sync: Duration::ZERO, ..KubeletOptions::default() }
     }
 
