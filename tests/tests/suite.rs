@@ -8,6 +8,7 @@ mod suite {
     mod jobset;
     mod logs;
     mod placement;
+    mod ranktable;
     mod restart;
     mod scale;
     mod thousand;
