@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
 use tonic::Status;
 
+mod accept;
 pub mod authenticate;
 pub mod blob;
 mod connection;

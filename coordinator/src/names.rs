@@ -38,6 +38,12 @@ pub const RECORD: &str = "muster.dev/ranktable-record";
 /// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
 pub const INJECT_CA: &str = "muster.dev/inject-ca";
 
+/// Secret that holds the coordinator's certificates and keys.
+pub const CERTS_SECRET: &str = "muster-coordinator-certs";
+
+/// ConfigMap that tells agents which authorities to trust.
+pub const CA_CONFIG_MAP: &str = "muster-coordinator-ca";
+
 /// Name of the record of a group.
 pub fn record(group: &str) -> String {
     format!("{group}-ranktable")

@@ -24,7 +24,6 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tonic::transport::{Identity as ServerIdentity, ServerTlsConfig};
 
 use super::World;
 
@@ -159,8 +158,7 @@ impl Agents {
         let hub = Hub::new(hub::Settings::default(), Role::Leader { epoch: 1 }, reviewer);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = format!("https://localhost:{}", listener.local_addr()?.port());
-        let server = ServerIdentity::from_pem(&identity.certificate, &identity.key);
-        let tls = ServerTlsConfig::new().identity(server);
+        let tls = identity.config.clone();
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (serving, stopped) = (hub.clone(), stop.clone());
         tasks.spawn(async move {
