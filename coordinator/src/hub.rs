@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
 use tonic::Status;
 
+mod accept;
 pub mod authenticate;
 pub mod blob;
 mod connection;

@@ -35,3 +35,9 @@ pub const LEADER_EPOCH: &str = "muster.dev/epoch";
 
 /// Annotation of that Lease: where the leader's hub is, `https://host:port`.
 pub const LEADER_ADDRESS: &str = "muster.dev/leader-address";
+
+/// Secret that holds the coordinator's certificates and keys.
+pub const CERTS_SECRET: &str = "muster-coordinator-certs";
+
+/// ConfigMap that tells agents which authorities to trust.
+pub const CA_CONFIG_MAP: &str = "muster-coordinator-ca";

@@ -108,6 +108,22 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::Merge(change))).await
     }
 
+    /// Changes exactly these places. With the resourceVersion replaced by the one that was read, nothing is written if
+    /// somebody else was faster.
+    pub async fn change<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        change: json_patch::Patch,
+    ) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.within::<K, _>(name, api.patch(name, &params, &Patch::<()>::Json(change))).await
+    }
+
     /// Replaces the status of an object by a merge.
     pub async fn merge_status<K>(
         &self,

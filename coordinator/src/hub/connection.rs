@@ -13,19 +13,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::Stream;
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use tonic::Extensions;
-use tonic::transport::server::Connected;
-
-/// After an error of accept, such as too many open files, it is tried again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A connection that counts, and that ends when it is of no use.
 #[derive(Debug)]
@@ -55,47 +50,9 @@ pub(super) struct Used(Line);
 
 /// Counts one connection.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     gauge: Gauge,
     _permit: OwnedSemaphorePermit,
-}
-
-/// The connections of a socket, at most so many at once.
-pub(super) fn incoming(
-    listener: TcpListener,
-    most: usize,
-    limit: Duration,
-    (gauge, ended): (Gauge, Counter),
-) -> impl Stream<Item = io::Result<Connection>> {
-    let room = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-    futures::stream::unfold((listener, room), move |(listener, room)| {
-        let (gauge, ended) = (gauge.clone(), ended.clone());
-        async move {
-            // It is never closed.
-            let permit = room.clone().acquire_owned().await.ok()?;
-            let socket = loop {
-                match listener.accept().await {
-                    Ok((socket, _)) => break socket,
-                    Err(error) => {
-                        tracing::warn!("a connection cannot be accepted: {error}");
-                        tokio::time::sleep(ACCEPT_AGAIN).await;
-                    }
-                }
-            };
-            // Without it messages are only slower.
-            let _ = socket.set_nodelay(true);
-            gauge.inc();
-            let connection = Connection {
-                socket,
-                line: Line::new(),
-                limit,
-                check: Box::pin(tokio::time::sleep(limit)),
-                ended,
-                _open: Open { gauge, _permit: permit },
-            };
-            Some((Ok(connection), (listener, room)))
-        }
-    })
 }
 
 // === impl Line ===
@@ -135,6 +92,14 @@ impl Drop for Used {
 
 // === impl Open ===
 
+impl Open {
+    /// One more, which holds this permit.
+    pub(super) fn new(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
+        gauge.inc();
+        Self { gauge, _permit: permit }
+    }
+}
+
 impl Drop for Open {
     fn drop(&mut self) {
         self.gauge.dec();
@@ -144,6 +109,17 @@ impl Drop for Open {
 // === impl Connection ===
 
 impl Connection {
+    /// Ends when it was of no use for this long.
+    pub(super) fn new(socket: TcpStream, limit: Duration, ended: Counter, open: Open) -> Self {
+        let (line, check) = (Line::new(), Box::pin(tokio::time::sleep(limit)));
+        Self { socket, line, limit, check, ended, _open: open }
+    }
+
+    /// What its streams know of it.
+    pub(super) fn line(&self) -> Line {
+        self.line.clone()
+    }
+
     /// An error when it has been of no use for too long; else its task is woken to look again.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         while self.check.as_mut().poll(context).is_ready() {
@@ -156,14 +132,6 @@ impl Connection {
             self.check.as_mut().reset(next);
         }
         Ok(())
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = Line;
-
-    fn connect_info(&self) -> Line {
-        self.line.clone()
     }
 }
 

@@ -7,14 +7,16 @@ use std::time::Duration;
 use futures::Stream;
 use muster_proto::link::v1::link_server::{Link, LinkServer};
 use muster_proto::link::{FromHub, LARGEST_MESSAGE, v1};
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Server, ServerTlsConfig};
+use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
+use super::accept;
 use super::authenticate::Denied;
-use super::connection::{self, Line, Used};
+use super::connection::{Line, Used};
 use super::queue::Queue;
 use super::{Hub, What, ended};
 
@@ -67,11 +69,12 @@ impl Hub {
             .max_encoding_message_size(LARGEST_MESSAGE)
     }
 
-    /// Serves agents on a socket until it is stopped. Without TLS only for tests and loopback.
+    /// Serves agents on a socket until it is stopped. Without TLS only for tests and loopback. Which certificate a new
+    /// connection meets is up to the settings of TLS; their ALPN should be `h2`.
     pub async fn serve(
         &self,
         listener: TcpListener,
-        tls: Option<ServerTlsConfig>,
+        tls: Option<Arc<ServerConfig>>,
         stop: CancellationToken,
     ) -> Result<(), tonic::transport::Error> {
         let settings = &self.inner.settings;
@@ -88,9 +91,6 @@ impl Hub {
             // A peer that takes nothing holds its connection; this ends it.
             .max_connection_age(oldest.saturating_add(Duration::from_secs(60)))
             .max_connection_age_grace(Duration::from_secs(60));
-        if let Some(tls) = tls {
-            server = server.tls_config(tls.timeout(Duration::from_secs(10)))?;
-        }
         let hub = self.clone();
         let stopped = async move {
             stop.cancelled().await;
@@ -100,7 +100,7 @@ impl Hub {
         let counts = (metrics.connections.clone(), metrics.idle_connections.clone());
         // One for TLS and the review of the token, one for the agent itself.
         let idle = settings.hello_within.saturating_mul(2);
-        let incoming = connection::incoming(listener, settings.most_connections, idle, counts);
+        let incoming = accept::incoming(listener, tls, settings.most_connections, idle, counts);
         server.add_service(self.service()).serve_with_incoming_shutdown(incoming, stopped).await
     }
 

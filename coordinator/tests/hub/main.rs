@@ -11,5 +11,6 @@ mod limits;
 mod link;
 mod model;
 mod review;
+mod rotate;
 mod trust;
 mod world;

@@ -17,12 +17,12 @@ use muster_proto::delivery::{Delivered, Delivery, Digest, LARGEST_TABLE, Place};
 use muster_proto::device::{Device, Inventory, Vendor};
 use muster_proto::pod::{PodDevices, PodRef};
 use parking_lot::Mutex;
+use rustls::ServerConfig;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::ServerTlsConfig;
 
 use crate::certificate::Authority;
 
@@ -125,7 +125,7 @@ impl Authenticate for Tokens {
 // === impl Served ===
 
 impl Served {
-    pub async fn start(hub: Hub, port: u16, tls: Option<ServerTlsConfig>) -> Self {
+    pub async fn start(hub: Hub, port: u16, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();

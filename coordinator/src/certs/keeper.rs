@@ -1,0 +1,302 @@
+//! One Secret for all replicas: everybody follows it, the leader makes and renews what is in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, ObjectMeta};
+use kube::runtime::watcher;
+use kube::{Client, ResourceExt as _};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::serving::{Certificates, Change, certificates};
+use super::{Bundle, CertsError, Names, Plan, Step, plan, remake, renew};
+use crate::names::{CA_CONFIG_MAP, CERTS_SECRET};
+use crate::watch::{Reflector, Watch, watch};
+use crate::write::{WriteError, Writer};
+
+/// It looks at least so often, since clocks can jump.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// After an error it is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What was written is seen within this time, or looked for anew.
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Tells the time.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Keeps the certificates. Copies share all.
+#[derive(Clone)]
+pub struct Keeper {
+    client: Client,
+    namespace: String,
+    names: Names,
+    clock: Clock,
+    look_every: Duration,
+    secret: Watch<Secret>,
+    reflector: Arc<Mutex<Option<Reflector<Secret>>>>,
+    change: Arc<Change>,
+}
+
+/// Why a look at the certificates came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Certs(#[from] CertsError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// How far a leader has come.
+#[derive(Default)]
+struct Lead {
+    /// The version that was replaced; what the cache shows is old as long as it is this one.
+    replaced: Option<Option<String>>,
+}
+
+// === impl Keeper ===
+
+impl Keeper {
+    /// Keeps the Secret of a namespace, good for these names; and what comes of it, to be served.
+    pub fn new(client: Client, namespace: &str, names: Names) -> (Self, Certificates) {
+        let (change, certificates) = certificates();
+        let api = Api::namespaced(client.clone(), namespace);
+        let (secret, reflector) = watch(api, only(CERTS_SECRET), |_| {});
+        let keeper = Self {
+            client,
+            namespace: namespace.to_owned(),
+            names,
+            clock: Arc::new(Timestamp::now),
+            look_every: LOOK_EVERY,
+            secret,
+            reflector: Arc::new(Mutex::new(Some(reflector))),
+            change: Arc::new(change),
+        };
+        (keeper, certificates)
+    }
+
+    /// With another clock, looked at so often.
+    pub fn with_clock(self, clock: Clock, look_every: Duration) -> Self {
+        Self { clock, look_every, ..self }
+    }
+
+    /// Serves what is in the Secret, until stopped. Runs once in every replica; a second call returns at once.
+    pub async fn follow(&self, stop: CancellationToken) {
+        let Some(reflector) = self.reflector.lock().take() else { return };
+        let mut changes = self.secret.subscribe();
+        let swap = async {
+            while !matches!(
+                changes.recv().await,
+                Err(tokio::sync::broadcast::error::RecvError::Closed)
+            ) {
+                self.swap();
+            }
+        };
+        tokio::select! {
+            () = reflector.run(stop) => {}
+            () = swap => {}
+        }
+    }
+
+    fn swap(&self) {
+        // Without a Secret the old certificate is better than none.
+        let Some(bundle) = self.bundle().map(|(_, bundle)| bundle) else { return };
+        match self.change.serve(&bundle) {
+            Ok(()) => tracing::debug!("certificates are as in Secret {CERTS_SECRET}"),
+            Err(error) => {
+                let reason = error.reason();
+                tracing::warn!(reason, "Secret {CERTS_SECRET} cannot be served: {error}");
+            }
+        }
+    }
+
+    /// What is in the Secret, and its version.
+    fn bundle(&self) -> Option<(Option<String>, Bundle)> {
+        let secret = self.secret.named(&self.namespace, CERTS_SECRET)?;
+        let text = |key: &str| {
+            let bytes = secret.data.as_ref().and_then(|data| data.get(key));
+            bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
+        };
+        let bundle = Bundle {
+            authorities: text("ca.crt"),
+            authority_key: text("ca.key"),
+            certificate: text("tls.crt"),
+            key: text("tls.key"),
+        };
+        Some((secret.resource_version(), bundle))
+    }
+
+    /// Makes and renews, and tells agents whom to trust, until stopped or deposed. Needs [`Self::follow`] beside it.
+    pub async fn lead(&self, writer: Writer, stop: CancellationToken) {
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
+        let (told, reflector) = watch(api, only(CA_CONFIG_MAP), |_| {});
+        let keep = async {
+            self.secret.ready().await;
+            told.ready().await;
+            let (mut secrets, mut maps) = (self.secret.subscribe(), told.subscribe());
+            let mut lead = Lead::default();
+            loop {
+                let wait = match self.look(&mut lead, &writer, &told).await {
+                    Ok(wait) => wait,
+                    Err(Failed::Write(WriteError::Deposed(deposed))) => {
+                        return tracing::info!("certificates are another's to keep: {deposed}");
+                    }
+                    Err(error) => {
+                        let reason = error.reason();
+                        tracing::warn!(reason, "certificates are not kept: {error}");
+                        AGAIN.min(self.look_every)
+                    }
+                };
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {
+                        lead.replaced = None;
+                    }
+                    _ = secrets.recv() => {}
+                    _ = maps.recv() => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = reflector.run(stop.clone()) => {}
+            () = keep => {}
+        }
+    }
+
+    /// Does what is due. How long to wait for the next look.
+    async fn look(
+        &self,
+        lead: &mut Lead,
+        writer: &Writer,
+        told: &Watch<ConfigMap>,
+    ) -> Result<Duration, Failed> {
+        let found = self.bundle();
+        let version = found.as_ref().and_then(|(version, _)| version.clone());
+        if lead.replaced.as_ref() == Some(&version) {
+            return Ok(SEEN_WITHIN);
+        }
+        let bundle = found.map(|(_, bundle)| bundle);
+        let now = (self.clock)();
+        let plan = plan(now, bundle.as_ref(), &self.names);
+        let tell = match (&bundle, &plan) {
+            // Nobody shall trust what nobody can read.
+            (Some(bundle), Plan::Keep { .. } | Plan::Renew { .. }) => {
+                self.tell(writer, told, bundle).await
+            }
+            _ => Ok(()),
+        };
+        let next = match (&plan, &bundle) {
+            (Plan::Keep { again_at }, _) => {
+                tell?;
+                let left = Duration::try_from(again_at.duration_since(now)).unwrap_or_default();
+                return Ok(left.min(self.look_every));
+            }
+            (Plan::Renew { step }, Some(bundle)) => {
+                // An authority that agents were not told of must not sign. Other steps do not depend on it.
+                if *step == Step::Adopt {
+                    tell?;
+                } else if let Err(error) = tell {
+                    tracing::warn!(reason = error.reason(), "agents are not told: {error}");
+                }
+                tracing::info!(?step, "certificates are renewed");
+                renew(*step, now, bundle, &self.names)?
+            }
+            (Plan::Remake { why }, _) => {
+                tracing::info!("certificates are made anew: {why}");
+                remake(now, &self.names)?
+            }
+            (Plan::Renew { .. }, None) => return Ok(self.look_every),
+        };
+        self.write(writer, bundle.is_some(), version.as_deref(), next).await?;
+        lead.replaced = Some(version);
+        Ok(SEEN_WITHIN)
+    }
+
+    async fn write(
+        &self,
+        writer: &Writer,
+        exists: bool,
+        version: Option<&str>,
+        bundle: Bundle,
+    ) -> Result<(), WriteError> {
+        let api = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let Bundle { authorities, authority_key, certificate, key } = bundle;
+        let data: BTreeMap<String, ByteString> = [
+            ("ca.crt", authorities),
+            ("ca.key", authority_key),
+            ("tls.crt", certificate),
+            ("tls.key", key),
+        ]
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), ByteString(text.into_bytes())))
+        .collect();
+        if exists {
+            let metadata = json!({ "name": CERTS_SECRET, "resourceVersion": version });
+            let object = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data,
+            });
+            return writer.apply(&api, CERTS_SECRET, &object).await.map(drop);
+        }
+        let metadata = ObjectMeta {
+            name: Some(CERTS_SECRET.to_owned()),
+            namespace: Some(self.namespace.clone()),
+            ..ObjectMeta::default()
+        };
+        let type_ = Some("kubernetes.io/tls".to_owned());
+        let secret = Secret { metadata, type_, data: Some(data), ..Secret::default() };
+        writer.create(&api, &secret).await.map(drop)
+    }
+
+    /// Tells agents whom to trust, if they are told anything else.
+    async fn tell(
+        &self,
+        writer: &Writer,
+        told: &Watch<ConfigMap>,
+        bundle: &Bundle,
+    ) -> Result<(), WriteError> {
+        let map = told.named(&self.namespace, CA_CONFIG_MAP);
+        let known = map.as_deref().and_then(|map| map.data.as_ref()).and_then(|d| d.get("ca.crt"));
+        if known == Some(&bundle.authorities) {
+            return Ok(());
+        }
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": CA_CONFIG_MAP },
+            "data": { "ca.crt": bundle.authorities },
+        });
+        writer.apply(&api, CA_CONFIG_MAP, &object).await.map(drop)
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (namespace, names) = (&self.namespace, &self.names);
+        f.debug_struct("Keeper")
+            .field("namespace", namespace)
+            .field("names", names)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Failed ===
+
+impl Failed {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Certs(error) => error.reason(),
+            Self::Write(error) => error.reason(),
+        }
+    }
+}
+
+fn only(name: &str) -> watcher::Config {
+    watcher::Config::default().fields(&format!("metadata.name={name}"))
+}

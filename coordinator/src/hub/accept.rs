@@ -1,0 +1,181 @@
+//! The door: who knocks is let in while there is room, and shakes hands beside the others.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+use super::connection::{Connection, Line, Open};
+
+/// After an error of accept, such as too many open files, it is tried again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// No handshake takes longer.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// What gRPC speaks on: a connection, with TLS around it or without.
+#[derive(Debug)]
+pub(super) enum Wire {
+    Plain(Connection),
+    Tls(Box<TlsStream<Connection>>),
+}
+
+struct Door {
+    listener: TcpListener,
+    room: Arc<Semaphore>,
+    tls: Option<TlsAcceptor>,
+    /// None: it failed. They end when the door does.
+    handshakes: JoinSet<Option<Wire>>,
+    /// How long a connection may be of no use.
+    limit: Duration,
+    gauge: Gauge,
+    ended: Counter,
+}
+
+/// The connections of a socket, at most so many at once, handshakes included.
+pub(super) fn incoming(
+    listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    most: usize,
+    limit: Duration,
+    (gauge, ended): (Gauge, Counter),
+) -> impl Stream<Item = io::Result<Wire>> {
+    let room = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+    let (tls, handshakes) = (tls.map(TlsAcceptor::from), JoinSet::new());
+    let door = Door { listener, room, tls, handshakes, limit, gauge, ended };
+    futures::stream::unfold(door, |mut door| async move {
+        let wire = door.next().await?;
+        Some((Ok(wire), door))
+    })
+}
+
+// === impl Door ===
+
+impl Door {
+    async fn next(&mut self) -> Option<Wire> {
+        let Self { listener, room, tls, handshakes, limit, gauge, ended } = self;
+        loop {
+            let accept = async {
+                // It is never closed.
+                let permit = room.clone().acquire_owned().await.ok()?;
+                loop {
+                    match listener.accept().await {
+                        Ok((socket, _)) => break Some((socket, permit)),
+                        Err(error) => {
+                            tracing::warn!("a connection cannot be accepted: {error}");
+                            tokio::time::sleep(ACCEPT_AGAIN).await;
+                        }
+                    }
+                }
+            };
+            let (socket, permit) = tokio::select! {
+                Some(done) = handshakes.join_next() => match done {
+                    Ok(Some(wire)) => return Some(wire),
+                    Ok(None) | Err(_) => continue,
+                },
+                accepted = accept => accepted?,
+            };
+            // Without it messages are only slower.
+            let _ = socket.set_nodelay(true);
+            let open = Open::new(gauge.clone(), permit);
+            let connection = Connection::new(socket, *limit, ended.clone(), open);
+            match tls.clone() {
+                None => return Some(Wire::Plain(connection)),
+                Some(tls) => drop(handshakes.spawn(shake(tls, connection))),
+            }
+        }
+    }
+}
+
+async fn shake(tls: TlsAcceptor, connection: Connection) -> Option<Wire> {
+    match tokio::time::timeout(HANDSHAKE, tls.accept(connection)).await {
+        Ok(Ok(stream)) => return Some(Wire::Tls(Box::new(stream))),
+        Ok(Err(error)) => tracing::debug!("a handshake failed: {error}"),
+        Err(_) => tracing::debug!("a handshake took longer than {HANDSHAKE:?}"),
+    }
+    None
+}
+
+// === impl Wire ===
+
+impl Connected for Wire {
+    type ConnectInfo = Line;
+
+    fn connect_info(&self) -> Line {
+        match self {
+            Self::Plain(connection) => connection.line(),
+            Self::Tls(stream) => stream.get_ref().0.line(),
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(connection) => Pin::new(connection).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(connection) => Pin::new(connection).poll_write(context, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(connection) => Pin::new(connection).poll_write_vectored(context, parts),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(connection) => connection.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(connection) => Pin::new(connection).poll_flush(context),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(connection) => Pin::new(connection).poll_shutdown(context),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
