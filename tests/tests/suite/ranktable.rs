@@ -157,10 +157,10 @@ async fn a_group_may_read_its_table_from_a_config_map_volume_in_the_seeds_shape(
                 worker["metadata"]["annotations"]["muster.dev/ranktable-delivery"] = json!("configmap");
                 world.create_object(worker).await?;
             }
-            let pods = world.pods_in("muster.dev/rank-group=serve", 2, "Running").await?;
+            world.pods_in("muster.dev/rank-group=serve", 2, "Running").await?;
             let map = delivered(world, "serve", 1).await?;
             assert_eq!(ranks(table(&map))?.len(), 16);
-            for pod in pods {
+            for pod in world.pods("muster.dev/rank-group=serve").await? {
                 let spec = pod.spec.as_ref().context("no spec")?;
                 let volume = spec.volumes.iter().flatten().find(|one| one.name == "ranktable");
                 let source = volume.and_then(|volume| volume.config_map.as_ref());
