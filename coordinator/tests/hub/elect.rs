@@ -61,7 +61,10 @@ impl Part {
 
     /// Waits until it stands by and knows this leader.
     async fn follows(&mut self, address: Option<&str>) {
-        let follows = |standing: &Standing| matches!(standing, Standing::Standby { leader } if leader.as_deref() == address);
+        let follows = |standing: &Standing| match standing {
+            Standing::Standby { leader } => leader.as_deref() == address,
+            Standing::Leading(_) => false,
+        };
         let wait = tokio::time::timeout(LIMIT, self.standing.wait_for(follows)).await;
         wait.expect("it follows in time").unwrap();
     }
@@ -255,4 +258,42 @@ async fn nothing_that_somebody_writes_into_the_lease_stops_it() {
     let third = a.leads().await;
     assert!(third.epoch() > second.epoch());
     a.stop().await;
+}
+
+#[tokio::test]
+async fn these_rights_are_enough() {
+    let sandbox = Sandbox::builder().controllers(None).strict(true).start().await.unwrap();
+    let create = async |path: &str, object| sandbox.create(path, &object).await.unwrap();
+    let meta = json!({"name": "elector"});
+    let account = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts");
+    create(&account, json!({"metadata": meta})).await;
+    let group = ["coordination.k8s.io"];
+    let one = json!({
+        "apiGroups": group, "resources": ["leases"], "resourceNames": ["muster-coordinator"],
+        "verbs": ["get", "list", "watch", "update"],
+    });
+    let any = json!({"apiGroups": group, "resources": ["leases"], "verbs": ["create"]});
+    let rbac = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}");
+    create(&format!("{rbac}/roles"), json!({"metadata": meta, "rules": [one, any]})).await;
+    let binding = json!({
+        "metadata": meta,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "elector"},
+        "subjects": [{"kind": "ServiceAccount", "name": "elector", "namespace": NAMESPACE}],
+    });
+    create(&format!("{rbac}/rolebindings"), binding).await;
+    let request = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"audiences": [], "expirationSeconds": 600},
+    });
+    let answer = create(&format!("{account}/elector/token"), request).await;
+    let token = answer["status"]["token"].as_str().unwrap();
+    let mut a = Part::start(sandbox.http_client_as(token).unwrap(), "a");
+    a.leads().await;
+    let mut b = Part::start(sandbox.http_client_as(token).unwrap(), "b");
+    b.follows(Some(&a.address)).await;
+    until("a renewal", || a.metrics.renewals.get() > 0).await;
+    assert_eq!((b.errors("watch"), b.errors("refused"), a.errors("refused")), (0, 0, 0));
+    a.stop().await;
+    b.leads().await;
+    b.stop().await;
 }

@@ -197,12 +197,17 @@ impl Api {
 
     fn authorize(&self, call: &Call) -> Result<(), Status> {
         let fields = equalities(&call.query.fields);
+        // Who lists or watches one object by its name needs rights on that one only.
+        let one = fields.iter().find(|(field, value)| {
+            call.method == Method::GET && field == "metadata.name" && !value.contains(['/', '%'])
+        });
+        let name = call.path.name.as_deref().or(one.map(|(_, value)| value.as_str()));
         let attributes = Attributes {
             verb: call.verb(),
             group: &call.path.group,
             resource: &call.path.plural,
             subresource: &call.path.subresource,
-            name: call.name(),
+            name: name.unwrap_or(""),
             namespace: call.namespace(),
             fields: &fields,
             ..Attributes::default()
