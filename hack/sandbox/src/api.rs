@@ -197,12 +197,18 @@ impl Api {
 
     fn authorize(&self, call: &Call) -> Result<(), Status> {
         let fields = equalities(&call.query.fields);
+        // A list of one object counts as a request for it, so that rules with resourceNames cover it.
+        let selected = fields.iter().find(|(field, _)| field == "metadata.name");
+        let name = match (call.name(), call.verb(), selected) {
+            ("", "list" | "watch" | "deletecollection", Some((_, name))) => name,
+            (name, ..) => name,
+        };
         let attributes = Attributes {
             verb: call.verb(),
             group: &call.path.group,
             resource: &call.path.plural,
             subresource: &call.path.subresource,
-            name: call.name(),
+            name,
             namespace: call.namespace(),
             fields: &fields,
             ..Attributes::default()
