@@ -183,6 +183,7 @@ impl Keeper {
         if lead.replaced.as_ref() == Some(&version) {
             return Ok(SEEN_WITHIN);
         }
+        lead.replaced = None;
         let bundle = found.map(|(_, bundle)| bundle);
         let now = (self.clock)();
         let plan = plan(now, bundle.as_ref(), &self.names);

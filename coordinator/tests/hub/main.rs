@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod certificate;
+mod certs;
+mod cluster;
 mod crowd;
 mod elect;
 mod hand;
@@ -13,4 +15,5 @@ mod model;
 mod review;
 mod rotate;
 mod trust;
+mod webhook;
 mod world;
