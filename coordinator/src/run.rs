@@ -135,7 +135,8 @@ impl Coordinator {
             registry: Arc::new(registry),
             log,
         };
-        let serving = muster_program::serve::serve(status_listener, status.clone().router(), stop.clone());
+        let serving =
+            muster_program::serve::serve(status_listener, status.clone().router(), stop.clone());
         parts.spawn(async move {
             serving.await;
             "status"

@@ -9,8 +9,8 @@
 //! lead. That the API server believes this server is `configure`'s work, which the leader does.
 
 pub mod configure;
-pub mod pods;
 pub mod metrics;
+pub mod pods;
 pub mod review;
 pub mod server;
 

@@ -72,7 +72,20 @@ impl World {
         std::env::var_os(KUBECONFIG).is_some_and(|path| !path.is_empty())
     }
 
+    /// Logs to stderr what `MUSTER_TEST_LOG` asks for, `muster=debug` say.
+    fn log() {
+        if let Ok(filter) = std::env::var("MUSTER_TEST_LOG") {
+            let filter = tracing_subscriber::EnvFilter::new(filter);
+            // Another world of the same process may have done it.
+            let _done = tracing_subscriber::fmt()
+                .with_env_filter(filter)
+                .with_writer(std::io::stderr)
+                .try_init();
+        }
+    }
+
     async fn begin(plan: Plan) -> anyhow::Result<Self> {
+        Self::log();
         let folder = tempfile::Builder::new().prefix("muster-").tempdir()?;
         let (gate, with_agents) = (plan.gate.clone(), plan.agents);
         let (coordinators, choices) = (plan.coordinators, plan.choices.clone());
@@ -98,12 +111,23 @@ impl World {
             }
         };
         let kinds = Kinds::default();
-        let mut world =
-            Self { place, client, namespace, gate, kinds, coordinators: None, agents: None, folder };
+        let mut world = Self {
+            place,
+            client,
+            namespace,
+            gate,
+            kinds,
+            coordinators: None,
+            agents: None,
+            folder,
+        };
         let started = async {
             world.ready().await?;
             if coordinators > 0 {
-                world.start_coordinators(coordinators, choices).await.context("the coordinators")?;
+                world
+                    .start_coordinators(coordinators, choices)
+                    .await
+                    .context("the coordinators")?;
             }
             if with_agents {
                 world.start_agents(world.specs()).await?;

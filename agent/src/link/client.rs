@@ -37,6 +37,15 @@ const STEADY: Duration = Duration::from_secs(30);
 /// The pause after a stream that the hub ended as a matter of course, before it is jittered.
 const ROUTINE: Duration = Duration::from_secs(1);
 
+/// The pause while nobody leads, before it is jittered: another hub leads as soon as the last one's lease is over.
+const LEADERLESS: Duration = Duration::from_secs(1);
+
+/// How often that pause is taken before pauses grow.
+const LEADERLESS_TRIES: u32 = 15;
+
+/// Hops from hub to hub without a pause.
+const HOPS: u32 = 3;
+
 /// The pause after another agent has taken this node's place.
 const RIVAL: Duration = Duration::from_secs(10);
 
@@ -109,6 +118,7 @@ impl<D: Deliver> Client<D> {
     pub async fn run(mut self, stop: CancellationToken) {
         let mut address = self.settings.address.clone();
         let mut wait = self.settings.backoff_least;
+        let (mut leaderless, mut hops) = (0, 0);
         self.first_inputs();
         while !stop.is_cancelled() {
             self.state(LinkState::Connecting, &address);
@@ -125,12 +135,20 @@ impl<D: Deliver> Client<D> {
             self.state(LinkState::Down, &address);
             if began.elapsed() >= STEADY {
                 wait = self.settings.backoff_least;
+                (leaderless, hops) = (0, 0);
             }
+            // A hub that does not lead has named one that is gone: its lease is not over yet.
+            let gone = address != self.settings.address && matches!(end, End::Failed(_));
+            let headless = gone || matches!(end, End::Redirect(_));
             match end {
                 End::Stopped => return,
                 End::Redirect(Some(leader)) if leader != address => {
                     tracing::info!(leader, "the hub does not lead");
                     address = leader;
+                    hops += 1;
+                    if hops <= HOPS {
+                        continue;
+                    }
                 }
                 End::Redirect(_) => {
                     self.failed(Failure::new("no-leader", "no hub leads"));
@@ -154,8 +172,16 @@ impl<D: Deliver> Client<D> {
                     address.clone_from(&self.settings.address);
                 }
             }
-            let pause = jittered(wait);
-            wait = (wait * 2).min(self.settings.backoff_most);
+            hops = 0;
+            leaderless = if headless { leaderless + 1 } else { 0 };
+            let soon = (1..=LEADERLESS_TRIES).contains(&leaderless);
+            let pause = match soon {
+                true => jittered(LEADERLESS.min(self.settings.backoff_most)),
+                false => jittered(wait),
+            };
+            if !soon {
+                wait = (wait * 2).min(self.settings.backoff_most);
+            }
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}

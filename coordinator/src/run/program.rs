@@ -59,7 +59,10 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
 }
 
 fn settings(args: Args) -> anyhow::Result<Settings> {
-    let account = args.agent_account.split_once(':').filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
+    let account = args
+        .agent_account
+        .split_once(':')
+        .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
     let (namespace, name) = account.with_context(|| {
         format!("--agent-account {:?}: it has the form NAMESPACE:NAME", args.agent_account)
     })?;

@@ -165,7 +165,8 @@ impl Wiring {
     /// True when webhooks can be answered and groups can be judged.
     pub fn ready(&mut self, caches: &Caches, certificates: &Certificates) -> watch::Receiver<bool> {
         let (ready, seen) = watch::channel(false);
-        let (caches, certificates, stop) = (caches.clone(), certificates.clone(), self.stop.clone());
+        let (caches, certificates, stop) =
+            (caches.clone(), certificates.clone(), self.stop.clone());
         self.start("readiness", async move {
             let all = async {
                 caches.pods.ready().await;

@@ -11,7 +11,9 @@ pub fn mutate(request: &Request, templates: &Templates, injection: &Injection) -
     let namespace = request.namespace.as_deref().unwrap_or_default();
     let pod = match serde_json::to_value(pod) {
         Ok(pod) => pod,
-        Err(error) => return Answer::Deny { code: 400, message: format!("the pod cannot be read: {error}") },
+        Err(error) => {
+            return Answer::Deny { code: 400, message: format!("the pod cannot be read: {error}") };
+        }
     };
     let outcome = inject::mutate(&pod, namespace, |name| templates.get(name), injection);
     let outcome = match outcome {
@@ -24,6 +26,8 @@ pub fn mutate(request: &Request, templates: &Templates, injection: &Injection) -
     }
     match serde_json::from_value(serde_json::Value::Array(outcome.patch)) {
         Ok(patch) => Answer::Patch { patch, warnings },
-        Err(error) => Answer::Deny { code: 500, message: format!("the patch cannot be written: {error}") },
+        Err(error) => {
+            Answer::Deny { code: 500, message: format!("the patch cannot be written: {error}") }
+        }
     }
 }

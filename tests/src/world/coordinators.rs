@@ -72,7 +72,11 @@ pub struct Running {
 impl Default for Choices {
     fn default() -> Self {
         let injection = Injection { agent_image: AGENT_IMAGE.to_owned(), ..Injection::default() };
-        let patience = Patience { missing: Duration::from_secs(2), late: Duration::from_secs(2), ..Patience::default() };
+        let patience = Patience {
+            missing: Duration::from_secs(2),
+            late: Duration::from_secs(2),
+            ..Patience::default()
+        };
         Self {
             lease: Duration::from_secs(3),
             ranktable: ranktable::Settings { patience, ..ranktable::Settings::default() },
@@ -86,7 +90,11 @@ impl Default for Choices {
 
 impl World {
     /// Installs and starts so many coordinators, and waits until one leads and webhooks are answered.
-    pub(super) async fn start_coordinators(&mut self, count: usize, settings: Choices) -> anyhow::Result<()> {
+    pub(super) async fn start_coordinators(
+        &mut self,
+        count: usize,
+        settings: Choices,
+    ) -> anyhow::Result<()> {
         self.install().await.context("the coordinators' permissions")?;
         let folder = self.folder().join("hub");
         std::fs::create_dir_all(&folder)?;
@@ -116,7 +124,8 @@ impl World {
 
     async fn install(&self) -> anyhow::Result<()> {
         for name in [NAMESPACE, muster_ranktable::NAMESPACE] {
-            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             self.create_if_missing(object).await?;
         }
         let documents: Vec<Value> = serde_saphyr::from_multiple(RBAC)?;
@@ -200,13 +209,15 @@ impl World {
         &mut self,
         wrap: impl FnOnce(Client) -> Client,
     ) -> anyhow::Result<usize> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let token = self.coordinators()?.token.clone();
         let client = {
             let _inside = runtime.enter();
             wrap(self.client_as(&token)?)
         };
-        let coordinators = self.coordinators.as_mut().context("this world was planned without coordinators")?;
+        let coordinators =
+            self.coordinators.as_mut().context("this world was planned without coordinators")?;
         let settings = coordinators.settings();
         let number = coordinators.started;
         coordinators.started += 1;

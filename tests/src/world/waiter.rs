@@ -12,7 +12,9 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// The agent's own waiter, on the file that its command names.
 pub(super) async fn agent(context: ContainerContext) -> i32 {
-    let Some(file) = argument(&context, "--file").and_then(|file| context.path(&file)) else { return 2 };
+    let Some(file) = argument(&context, "--file").and_then(|file| context.path(&file)) else {
+        return 2;
+    };
     while !context.stop.is_cancelled() {
         let file = file.clone();
         let waited = tokio::task::spawn_blocking(move || {
@@ -64,5 +66,7 @@ fn script(context: &ContainerContext) -> Option<String> {
 
 /// Where a pod's table is on its simulated node.
 pub fn table_file(root: &std::path::Path, uid: &str, file: &str) -> PathBuf {
-    root.join(format!("var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/ranktable/{file}"))
+    root.join(format!(
+        "var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/ranktable/{file}"
+    ))
 }

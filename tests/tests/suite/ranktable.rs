@@ -87,7 +87,14 @@ fn ranks(text: &str) -> Result<BTreeMap<u32, (String, String)>> {
 
 fn file_of(world: &World, pod: &Pod) -> Result<String> {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")?;
-    let root = world.kubelets().context("no nodes")?.node(&node).context("no such node")?.spec().root.clone();
+    let root = world
+        .kubelets()
+        .context("no nodes")?
+        .node(&node)
+        .context("no such node")?
+        .spec()
+        .root
+        .clone();
     let uid = pod.uid().context("no uid")?;
     Ok(std::fs::read_to_string(table_file(&root, &uid, "ranktable.json"))?)
 }
@@ -97,7 +104,8 @@ async fn event(world: &World, reason: &str) -> Result<Event> {
     world
         .until(&format!("the event {reason}"), async || {
             let all = events.list(&ListParams::default()).await?.items;
-            let reasons: Vec<String> = all.iter().filter_map(|event| event.reason.clone()).collect();
+            let reasons: Vec<String> =
+                all.iter().filter_map(|event| event.reason.clone()).collect();
             let found = all.into_iter().find(|event| event.reason.as_deref() == Some(reason));
             Ok(found.map_or_else(|| Seen::NotYet(reasons.join(" ")), Seen::Yes))
         })
@@ -132,12 +140,17 @@ async fn a_jobset_of_two_nodes_gets_one_table_through_its_agents() -> Result<()>
             for pod in &pods {
                 assert_eq!(file_of(world, pod)?, table(&map), "{}", pod.name_any());
                 let spec = pod.spec.as_ref().context("no spec")?;
-                let waits = spec.init_containers.iter().flatten().filter(|one| one.name == "wait-ranktable");
+                let waits = spec
+                    .init_containers
+                    .iter()
+                    .flatten()
+                    .filter(|one| one.name == "wait-ranktable");
                 assert_eq!(waits.count(), 1);
             }
             let told = condition(&map, "RanktableDelivered").context("no condition")?;
             assert_eq!(told.2, "2 of 2 pods have generation 1");
-            for reason in ["RanktableConfigMapCreated", "RanktableGenerated", "RanktableDelivered"] {
+            for reason in ["RanktableConfigMapCreated", "RanktableGenerated", "RanktableDelivered"]
+            {
                 let event = event(world, reason).await?;
                 assert_eq!(event.involved_object.kind.as_deref(), Some("JobSet"), "{reason}");
             }
@@ -154,7 +167,8 @@ async fn a_group_may_read_its_table_from_a_config_map_volume_in_the_seeds_shape(
         .run(async |world| {
             for name in ["a", "b"] {
                 let mut worker = worker(name, "serve", 2, 8);
-                worker["metadata"]["annotations"]["muster.dev/ranktable-delivery"] = json!("configmap");
+                worker["metadata"]["annotations"]["muster.dev/ranktable-delivery"] =
+                    json!("configmap");
                 world.create_object(worker).await?;
             }
             world.pods_in("muster.dev/rank-group=serve", 2, "Running").await?;
@@ -197,7 +211,8 @@ async fn an_annotation_that_a_tenant_has_forged_enters_no_table() -> Result<()> 
             assert_eq!(ranks.len(), 2);
             ensure!(!table(&map).contains("6.6.6.6"), "{}", table(&map));
             // Also later.
-            let change = json!({"metadata": {"annotations": {"ascend.com/ranktable": forged.to_string()}}});
+            let change =
+                json!({"metadata": {"annotations": {"ascend.com/ranktable": forged.to_string()}}});
             world.api::<Pod>().patch("a", &PatchParams::default(), &Patch::Merge(change)).await?;
             let next = pod("b", marked(template(HOLD, NPU, 2, json!({})), "one", 2, TEMPLATE));
             world.create_object(next).await?;
@@ -234,7 +249,14 @@ async fn a_replaced_pod_and_a_device_that_fails_make_new_generations_for_all() -
             // A device of the first node fails: it is in no table any more.
             let pod = world.api::<Pod>().get("a").await?;
             let node = pod.spec.context("no spec")?.node_name.context("no node")?;
-            let root = world.kubelets().context("no nodes")?.node(&node).context("none")?.spec().root.clone();
+            let root = world
+                .kubelets()
+                .context("no nodes")?
+                .node(&node)
+                .context("none")?
+                .spec()
+                .root
+                .clone();
             std::fs::remove_file(root.join("dev/davinci3"))?;
             let third = delivered(world, "train", generation(&second) + 1).await?;
             assert_eq!(ranks(table(&third))?.len(), 15);
@@ -261,7 +283,8 @@ async fn a_bad_template_fails_its_own_group_alone_until_it_is_mended() -> Result
             templates.patch(&name, &apply, &Patch::Apply(&bad)).await?;
             world
                 .until("the template known to the webhook", async || {
-                    let odd = pod("odd", marked(template(HOLD, NPU, 1, json!({})), "odd", 1, &name));
+                    let odd =
+                        pod("odd", marked(template(HOLD, NPU, 1, json!({})), "odd", 1, &name));
                     Ok(match world.create_object(odd).await {
                         Ok(_) => Seen::Yes(()),
                         Err(error) => Seen::NotYet(format!("{error:#}")),
@@ -273,7 +296,9 @@ async fn a_bad_template_fails_its_own_group_alone_until_it_is_mended() -> Result
             let event = event(world, "RanktableGenerationFailed").await?;
             let note = event.message.unwrap_or_default();
             ensure!(note.contains("NoSuchField") && note.contains(&name), "{note}");
-            let good = source(r#"{"status":"completed","version":"1.0","server_count":"{{.ServerCount}}"}"#);
+            let good = source(
+                r#"{"status":"completed","version":"1.0","server_count":"{{.ServerCount}}"}"#,
+            );
             templates.patch(&name, &apply, &Patch::Apply(&good)).await?;
             delivered(world, "odd", 1).await?;
             templates.delete(&name, &DeleteParams::default()).await?;
@@ -283,7 +308,8 @@ async fn a_bad_template_fails_its_own_group_alone_until_it_is_mended() -> Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_without_marks_are_left_alone_and_unknown_templates_are_refused_with_the_reason() -> Result<()> {
+async fn pods_without_marks_are_left_alone_and_unknown_templates_are_refused_with_the_reason()
+-> Result<()> {
     World::new()
         .nodes(1)
         .agents()
@@ -291,8 +317,12 @@ async fn pods_without_marks_are_left_alone_and_unknown_templates_are_refused_wit
             let plain = pod("plain", template(HOLD, NPU, 1, json!({})));
             world.create_object(plain).await?;
             let made = world.api::<Pod>().get("plain").await?;
-            assert_eq!(made.spec.context("no spec")?.init_containers.map_or(0, |list| list.len()), 0);
-            let odd = pod("odd", marked(template(HOLD, NPU, 1, json!({})), "g", 1, "no-such-template"));
+            assert_eq!(
+                made.spec.context("no spec")?.init_containers.map_or(0, |list| list.len()),
+                0
+            );
+            let odd =
+                pod("odd", marked(template(HOLD, NPU, 1, json!({})), "g", 1, "no-such-template"));
             let error = world.create_object(odd).await.err().context("it was created")?;
             let message = format!("{error:#}");
             ensure!(message.contains("kthena-system/no-such-template"), "{message}");
@@ -328,7 +358,10 @@ async fn when_the_leader_is_killed_another_goes_on_where_it_was() -> Result<()> 
             world.api::<Pod>().delete("b", &DeleteParams::default().grace_period(0)).await?;
             world.create_object(worker("c", "train", 2, 8)).await?;
             let second = delivered(world, "train", generation(&first) + 1).await?;
-            println!("and the next table was with all pods {:.2?} after the kill", killed.elapsed());
+            println!(
+                "and the next table was with all pods {:.2?} after the kill",
+                killed.elapsed()
+            );
             let epoch = |map: &ConfigMap| -> Option<u64> {
                 map.annotations().get("muster.dev/ranktable-epoch")?.parse().ok()
             };

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::matching::Hook;
 use super::validating::Failure;
-use super::{Admission, Attempt, review};
+use super::{Admission, Attempt, Gvk, review};
+use crate::builtin;
 
 const CONFIGURATIONS: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 
@@ -120,6 +121,10 @@ impl Admission {
         }
         let mut object = patch::operate(&object, &patch)
             .map_err(|at| Failure::Answer(Status::internal(patch_words(&patch[at]))))?;
+        // What a webhook adds is read like what a client sends: canonical, and with its defaults.
+        let Gvk { group, kind, .. } = attempt.kind;
+        object = builtin::decode(group, kind, object).map_err(Failure::Answer)?.0;
+        builtin::default(group, kind, &mut object);
         let original = attempt.object.as_ref();
         for field in ["apiVersion", "kind"] {
             let before = original.and_then(|object| object.get(field)).cloned();

@@ -84,7 +84,9 @@ fn look(group: &Group, now: i64) -> Outlook {
 /// As if what the step asks for had been recorded.
 fn publish(group: &mut Group, template: &Template, now: i64) -> u64 {
     let outlook = group.outlook(template, &Patience::default(), at(now));
-    let Step::Compose { generation, changed, members, input } = outlook.step else { panic!("{outlook:?}") };
+    let Step::Compose { generation, changed, members, input } = outlook.step else {
+        panic!("{outlook:?}")
+    };
     let record = Record {
         state: State::Published,
         generation,
@@ -116,7 +118,10 @@ fn a_table_is_made_when_the_last_pod_and_the_last_device_are_known() {
     two.members.insert("uid-b".into(), pod("b", 2));
     let outlook = look(&two, 1);
     assert_eq!((&outlook.step, outlook.verdict.reason), (&Step::Wait, "WaitingForDevices"));
-    assert!(outlook.verdict.message.contains("the agent of node node-b has no stream"), "{outlook:?}");
+    assert!(
+        outlook.verdict.message.contains("the agent of node node-b has no stream"),
+        "{outlook:?}"
+    );
     two.members.insert("uid-b".into(), holding(pod("b", 2), "B"));
     assert_eq!(publish(&mut two, &plain(), 1), 1);
     let outlook = look(&two, 100);
@@ -125,7 +130,10 @@ fn a_table_is_made_when_the_last_pod_and_the_last_device_are_known() {
 
 #[test]
 fn pods_that_are_going_or_have_failed_do_not_count() {
-    let going = holding(changed("c", 2, json!({"metadata": {"deletionTimestamp": at(0).to_string()}})), "C");
+    let going = holding(
+        changed("c", 2, json!({"metadata": {"deletionTimestamp": at(0).to_string()}})),
+        "C",
+    );
     let failed = holding(changed("d", 2, json!({"status": {"phase": "Failed"}})), "D");
     let mut four = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B"), going, failed]);
     assert_eq!(publish(&mut four, &plain(), 1), 1);
@@ -133,7 +141,8 @@ fn pods_that_are_going_or_have_failed_do_not_count() {
 
 #[test]
 fn too_many_pods_are_not_a_group() {
-    let three = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B"), holding(pod("c", 2), "C")]);
+    let three =
+        group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B"), holding(pod("c", 2), "C")]);
     assert_eq!(look(&three, 1).verdict.message, "3 of 2 pods are there");
 }
 
@@ -167,8 +176,14 @@ fn a_template_is_taken_anew_until_a_pod_has_started() {
     publish(&mut one, &plain(), 1);
     let other = template("{{.TotalDevices}}");
     let outlook = one.outlook(&other, &Patience::default(), at(2));
-    assert!(matches!(&outlook.step, Step::Compose { generation: 2, changed, .. } if *changed == at(1).to_string()), "{outlook:?}");
-    one.members.insert("uid-a".into(), holding(changed("a", 1, json!({"status": {"phase": "Running"}})), "A"));
+    assert!(
+        matches!(&outlook.step, Step::Compose { generation: 2, changed, .. } if *changed == at(1).to_string()),
+        "{outlook:?}"
+    );
+    one.members.insert(
+        "uid-a".into(),
+        holding(changed("a", 1, json!({"status": {"phase": "Running"}})), "A"),
+    );
     assert_eq!(one.outlook(&other, &Patience::default(), at(2)).step, Step::HandOut);
 }
 
@@ -179,7 +194,11 @@ fn a_leader_that_has_just_begun_leaves_what_is_recorded() {
     two.members.insert("uid-b".into(), pod("b", 2));
     let outlook = look(&two, 5000);
     assert_eq!((outlook.step, outlook.verdict.ready), (Step::HandOut, true));
-    assert!(outlook.verdict.message.contains("1 of 2 agents have not confirmed"), "{}", outlook.verdict.message);
+    assert!(
+        outlook.verdict.message.contains("1 of 2 agents have not confirmed"),
+        "{}",
+        outlook.verdict.message
+    );
 }
 
 #[test]
@@ -196,7 +215,12 @@ fn a_record_that_was_lost_does_not_take_generations_back() {
 fn what_failed_is_not_tried_again_until_something_changes() {
     let mut one = group([holding(pod("a", 1), "A")]);
     let Step::Compose { input, .. } = look(&one, 1).step else { panic!() };
-    let failed = |input| Failed { input, template: plain().unwrap().digest(), reason: "r", message: "no".into() };
+    let failed = |input| Failed {
+        input,
+        template: plain().unwrap().digest(),
+        reason: "r",
+        message: "no".into(),
+    };
     one.failed = Some(failed(input));
     let outlook = look(&one, 2);
     assert_eq!((outlook.verdict.reason, outlook.has_failed()), ("GenerationFailed", true));
@@ -210,10 +234,18 @@ fn a_bad_template_or_mark_is_said_and_nothing_is_made() {
     let outlook = one.outlook(&Err("ConfigMap t has no key x".into()), &Patience::default(), at(1));
     assert_eq!((outlook.step, outlook.verdict.reason), (Step::Wait, "TemplateInvalid"));
     for size in ["0", "-1", "x", "1000000"] {
-        let odd = changed("a", 1, json!({"metadata": {"annotations": {"muster.dev/rank-group-size": size}}}));
+        let odd = changed(
+            "a",
+            1,
+            json!({"metadata": {"annotations": {"muster.dev/rank-group-size": size}}}),
+        );
         let outlook = look(&group([holding(odd, "A")]), 1);
         assert_eq!(outlook.verdict.reason, "InvalidMarks");
-        assert!(outlook.verdict.message.contains("must be a number"), "{}", outlook.verdict.message);
+        assert!(
+            outlook.verdict.message.contains("must be a number"),
+            "{}",
+            outlook.verdict.message
+        );
     }
 }
 
@@ -235,14 +267,19 @@ fn after_its_time_a_group_without_devices_has_failed_and_is_tried_on() {
 
 #[test]
 fn pods_that_read_a_config_map_never_see_the_table_of_other_members() {
-    let volume = json!({"spec": {"volumes": [{"name": "ranktable", "configMap": {"name": "g-ranktable"}}]}});
+    let volume =
+        json!({"spec": {"volumes": [{"name": "ranktable", "configMap": {"name": "g-ranktable"}}]}});
     let reader = |name: &str| holding(changed(name, 2, volume.clone()), name);
     let mut two = group([reader("a"), reader("b")]);
     assert_eq!(two.members["uid-a"].home, Home::ConfigMap { told: None });
     publish(&mut two, &plain(), 1);
     two.members.remove("uid-b");
     assert_eq!(look(&two, 2).step, Step::Blank);
-    let blank = Record { state: State::Changing, content: Content::None, ..(**two.record.as_ref().unwrap()).clone() };
+    let blank = Record {
+        state: State::Changing,
+        content: Content::None,
+        ..(**two.record.as_ref().unwrap()).clone()
+    };
     two.record = Some(Arc::new(blank));
     assert_eq!(look(&two, 3).verdict.reason, "WaitingForPods");
     two.members.insert("uid-c".into(), reader("c"));
@@ -255,7 +292,10 @@ fn the_table_of_a_job_that_ends_stays() {
     publish(&mut two, &plain(), 1);
     two.members.insert("uid-b".into(), changed("b", 2, json!({"status": {"phase": "Succeeded"}})));
     let outlook = look(&two, 5000);
-    assert_eq!((outlook.step, outlook.verdict.reason, outlook.verdict.ready), (Step::HandOut, "Finished", true));
+    assert_eq!(
+        (outlook.step, outlook.verdict.reason, outlook.verdict.ready),
+        (Step::HandOut, "Finished", true)
+    );
 }
 
 #[test]
@@ -264,8 +304,11 @@ fn who_lacks_the_table_is_named_with_the_reason() {
     let digest = Digest::of(b"table");
     three.members.get_mut("uid-a").unwrap().seat.delivered = Some((2, digest));
     three.members.get_mut("uid-b").unwrap().seat = MemberSeat::default();
-    three.members.get_mut("uid-c").unwrap().seat.refused =
-        Some(crate::hub::registry::Refusal { generation: 2, reason: "disk-full".into(), message: "no space".into() });
+    three.members.get_mut("uid-c").unwrap().seat.refused = Some(crate::hub::registry::Refusal {
+        generation: 2,
+        reason: "disk-full".into(),
+        message: "no space".into(),
+    });
     let standing: Standing = three.delivery(2, digest);
     assert_eq!((standing.there, standing.all), (1, 3));
     assert_eq!(

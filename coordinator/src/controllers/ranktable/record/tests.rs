@@ -45,7 +45,8 @@ fn a_table_that_somebody_has_changed_is_none() {
 #[test]
 fn what_somebody_has_broken_counts_as_missing() {
     let map: ConfigMap = serde_json::from_value(serde_json::json!({"metadata": {"annotations": {
-        GENERATION: "many", DIGEST: "x", STATE: "?", CONDITIONS: "{", EPOCH: "-1"}}})).unwrap();
+        GENERATION: "many", DIGEST: "x", STATE: "?", CONDITIONS: "{", EPOCH: "-1"}}}))
+    .unwrap();
     let read = Record::read(&map);
     assert_eq!(read, Record::default());
 }
