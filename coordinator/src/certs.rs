@@ -14,6 +14,7 @@
 mod contents;
 mod issue;
 pub mod keeper;
+mod secret;
 pub mod serving;
 #[cfg(test)]
 mod tests;

@@ -1,22 +1,21 @@
 //! One Secret for all replicas: everybody follows it, the leader makes and renews what is in it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{Api, ObjectMeta};
+use kube::api::Api;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::serving::{Certificates, Change, certificates};
-use super::{Bundle, CertsError, Names, Plan, Step, plan, remake, renew};
+use super::{Bundle, CertsError, Names, Plan, Step, plan, remake, renew, secret};
 use crate::names::{CA_CONFIG_MAP, CERTS_SECRET};
 use crate::watch::{Reflector, Watch, watch};
 use crate::write::{WriteError, Writer};
@@ -93,10 +92,7 @@ impl Keeper {
         let Some(reflector) = self.reflector.lock().take() else { return };
         let mut changes = self.secret.subscribe();
         let swap = async {
-            while !matches!(
-                changes.recv().await,
-                Err(tokio::sync::broadcast::error::RecvError::Closed)
-            ) {
+            while !matches!(changes.recv().await, Err(RecvError::Closed)) {
                 self.swap();
             }
         };
@@ -119,19 +115,9 @@ impl Keeper {
     }
 
     /// What is in the Secret, and its version.
-    fn bundle(&self) -> Option<(Option<String>, Bundle)> {
+    fn bundle(&self) -> Option<(String, Bundle)> {
         let secret = self.secret.named(&self.namespace, CERTS_SECRET)?;
-        let text = |key: &str| {
-            let bytes = secret.data.as_ref().and_then(|data| data.get(key));
-            bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
-        };
-        let bundle = Bundle {
-            authorities: text("ca.crt"),
-            authority_key: text("ca.key"),
-            certificate: text("tls.crt"),
-            key: text("tls.key"),
-        };
-        Some((secret.resource_version(), bundle))
+        Some((secret.resource_version().unwrap_or_default(), secret::bundle(&secret)))
     }
 
     /// Makes and renews, and tells agents whom to trust, until stopped or deposed. Needs [`Self::follow`] beside it.
@@ -179,7 +165,7 @@ impl Keeper {
         told: &Watch<ConfigMap>,
     ) -> Result<Duration, Failed> {
         let found = self.bundle();
-        let version = found.as_ref().and_then(|(version, _)| version.clone());
+        let version = found.as_ref().map(|(version, _)| version.clone());
         if lead.replaced.as_ref() == Some(&version) {
             return Ok(SEEN_WITHIN);
         }
@@ -216,44 +202,26 @@ impl Keeper {
             }
             (Plan::Renew { .. }, None) => return Ok(self.look_every),
         };
-        self.write(writer, bundle.is_some(), version.as_deref(), next).await?;
+        self.write(writer, version.as_deref(), next).await?;
         lead.replaced = Some(version);
         Ok(SEEN_WITHIN)
     }
 
+    /// Over this version, or a new one.
     async fn write(
         &self,
         writer: &Writer,
-        exists: bool,
         version: Option<&str>,
         bundle: Bundle,
     ) -> Result<(), WriteError> {
         let api = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
-        let Bundle { authorities, authority_key, certificate, key } = bundle;
-        let data: BTreeMap<String, ByteString> = [
-            ("ca.crt", authorities),
-            ("ca.key", authority_key),
-            ("tls.crt", certificate),
-            ("tls.key", key),
-        ]
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), ByteString(text.into_bytes())))
-        .collect();
-        if exists {
-            let metadata = json!({ "name": CERTS_SECRET, "resourceVersion": version });
-            let object = json!({
-                "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data,
-            });
-            return writer.apply(&api, CERTS_SECRET, &object).await.map(drop);
-        }
-        let metadata = ObjectMeta {
-            name: Some(CERTS_SECRET.to_owned()),
-            namespace: Some(self.namespace.clone()),
-            ..ObjectMeta::default()
+        let written = match version {
+            Some(version) => {
+                writer.apply(&api, CERTS_SECRET, &secret::update(version, bundle)).await
+            }
+            None => writer.create(&api, &secret::new(&self.namespace, bundle)).await,
         };
-        let type_ = Some("kubernetes.io/tls".to_owned());
-        let secret = Secret { metadata, type_, data: Some(data), ..Secret::default() };
-        writer.create(&api, &secret).await.map(drop)
+        written.map(drop)
     }
 
     /// Tells agents whom to trust, if they are told anything else.
