@@ -242,7 +242,8 @@ impl Group {
             true => record.changed.clone(),
             false => seconds(now),
         };
-        let generation = record.generation.max(self.highest(&live)) + 1;
+        // Anybody may have written anything into the record.
+        let generation = record.generation.max(self.highest(&live)).saturating_add(1);
         let step = Step::Compose { generation, changed, members, input };
         Outlook {
             step,
