@@ -213,9 +213,11 @@ impl Group {
             Ok(template) => template,
             Err(problem) => return Outlook::new(false, "TemplateInvalid", problem.clone()),
         };
-        let addresses = template.needs_pod_ips();
-        if addresses && live.iter().any(|member| member.pod.pod_ip.is_empty()) {
-            let with = live.iter().filter(|member| !member.pod.pod_ip.is_empty()).count();
+        let addresses = template.needs_addresses();
+        let addressed =
+            |member: &&&Member| !member.pod.pod_ip.is_empty() && !member.pod.host_ip.is_empty();
+        let with = live.iter().filter(addressed).count();
+        if addresses && with < size {
             let message = format!(
                 "{with} of {size} pods have an address, which the template {} needs",
                 template.name
