@@ -11,6 +11,8 @@ mod suite {
     mod ranktable;
     mod restart;
     mod scale;
+    mod stability;
     mod thousand;
+    mod truth;
     mod workload;
 }
