@@ -210,17 +210,20 @@ impl Desk {
             }
             (None, None) => return,
         };
-        // What is under way will tell what is there when it lands.
+        // What is under way may tell what is there when it lands.
         if entry.busy {
+            entry.missed = true;
             return;
         }
-        let read = map.as_deref().map(Record::read);
-        let newer = match (&read, &entry.group.record) {
-            (Some(read), Some(known)) => is_newer(&read.resource_version, &known.resource_version),
+        let newer = match (&map, &entry.group.record) {
+            (Some(map), Some(known)) => {
+                let version = map.metadata.resource_version.as_deref().unwrap_or_default();
+                is_newer(version, &known.resource_version)
+            }
             _ => true,
         };
         if newer {
-            entry.recorded(read, Timestamp::now());
+            entry.recorded(map.as_deref().map(Record::read), Timestamp::now());
             self.marked.insert(key);
         }
     }

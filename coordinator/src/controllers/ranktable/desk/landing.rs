@@ -20,6 +20,7 @@ impl Desk {
         let metrics = self.outlets.metrics.clone();
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
+        let missed = std::mem::take(&mut entry.missed);
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
@@ -141,6 +142,10 @@ impl Desk {
                     return false;
                 }
             }
+        }
+        if missed {
+            // Our own write most likely, and then nothing new; but somebody else may have been there, too.
+            self.record(&key.namespace, &crate::names::record(&key.name));
         }
         true
     }
