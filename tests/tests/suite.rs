@@ -4,6 +4,7 @@ mod suite {
     mod access;
     mod agent;
     mod behaviour;
+    mod crash;
     mod faults;
     mod jobset;
     mod logs;

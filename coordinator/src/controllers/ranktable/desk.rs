@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -214,15 +213,17 @@ impl Desk {
             }
             (None, None) => return,
         };
-        // What is under way will tell what is there when it lands.
+        // What is under way may tell what is there when it lands.
         if entry.busy {
-            entry.vanished = map.is_none();
+            entry.missed = true;
             return;
         }
-        let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap_or_default();
-        let newer = match (map.as_deref(), &entry.group.record) {
-            (Some(map), Some(known)) => is_newer(&version(map), &known.resource_version),
-            (map, known) => map.is_some() || known.is_some(),
+        let newer = match (&map, &entry.group.record) {
+            (Some(map), Some(known)) => {
+                let version = map.metadata.resource_version.as_deref().unwrap_or_default();
+                is_newer(version, &known.resource_version)
+            }
+            _ => true,
         };
         if newer {
             entry.recorded(map.as_deref().map(Record::read), Timestamp::now());

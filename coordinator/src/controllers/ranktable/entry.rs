@@ -32,8 +32,8 @@ pub struct Entry {
     pub group: Group,
     /// Whether something is under way.
     pub busy: bool,
-    /// Whether somebody has deleted the record since then.
-    pub vanished: bool,
+    /// Whether the record has changed while something was.
+    pub missed: bool,
     /// The table that the record names, ready to be handed out.
     pub table: Option<Table>,
     /// Who was told of it.
@@ -75,7 +75,7 @@ impl Entry {
         Self {
             group: Group::new(key),
             busy: false,
-            vanished: false,
+            missed: false,
             table: None,
             handed: BTreeSet::new(),
             complete: None,
@@ -108,6 +108,8 @@ impl Entry {
         if generation != before {
             self.recorded = Some(now);
         }
+        let floor = record.as_ref().map_or(0, |record| record.generation);
+        self.group.floor = self.group.floor.max(floor);
         self.group.record = record.map(Arc::new);
     }
 
@@ -124,7 +126,9 @@ impl Entry {
             Step::Wait => None,
             Step::Create => {
                 let file = self.group.file(template).to_owned();
-                Some(Task::Create(Record::empty(&file, self.group.owners(), epoch)))
+                let generation = self.group.beginning();
+                let empty = Record::empty(&file, self.group.owners(), epoch);
+                Some(Task::Create(Record { generation, ..empty }))
             }
             Step::Blank => {
                 let record = self.group.record.as_deref()?.clone();
@@ -154,6 +158,7 @@ impl Entry {
                     numbering: None,
                     owners: self.group.owners(),
                     conditions: self.announced(generation, now),
+                    damaged: false,
                 };
                 let tried = (digest, template.digest());
                 let input = Input { changed, ..input(self)? };
@@ -161,13 +166,18 @@ impl Entry {
             }
             Step::HandOut => {
                 let record = self.group.record.clone()?;
-                let ready = self.table.as_ref().is_some_and(|table| {
+                let ready = self.table.as_ref().filter(|table| {
                     table.generation == record.generation
                         && Some(table.blob.digest()) == record.digest
                 });
                 match ready {
-                    true => self.tell(record.generation),
-                    false => {
+                    Some(table) if record.needs_mending(table.blob.packed_size()) => {
+                        let file = self.group.file(template).to_owned();
+                        let record = Record { epoch, file, ..(*record).clone() };
+                        Some(Task::Mend { record, blob: table.blob.clone() })
+                    }
+                    Some(_) => self.tell(record.generation),
+                    None => {
                         let input = input(self)
                             .map(|input| Input { changed: record.changed.clone(), ..input });
                         Some(Task::Load { record, input })

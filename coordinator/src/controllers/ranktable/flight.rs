@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::compose::{self, Composed, Input, Uncomposed};
 use super::member::GroupKey;
-use super::record::{self, Record};
+use super::record::{self, Content, Record};
 use crate::conditions::Condition;
 use crate::hub::Hub;
 use crate::hub::blob::Blob;
@@ -51,6 +51,13 @@ pub enum Task {
         record: Arc<Record>,
         /// What it was made from, where that is known.
         input: Option<Input>,
+    },
+    /// Put the recorded table back into the record: somebody has changed it.
+    Mend {
+        /// The record.
+        record: Record,
+        /// The table.
+        blob: Arc<Blob>,
     },
     /// Tell pods with a ConfigMap volume of a generation.
     Tell {
@@ -172,6 +179,14 @@ async fn attempt(
             record.resource_version = made.metadata.resource_version.unwrap_or_default();
             record.uid = made.metadata.uid.unwrap_or_default();
             Ok(Landed::Published { record, composed, took })
+        }
+        Task::Mend { mut record, blob } => {
+            let beside = record.numbering.as_ref().map_or(0, bytes::Bytes::len);
+            let content = off(move || Content::of(blob.packed(), beside)).await;
+            record.content = content.unwrap_or_default();
+            tracing::warn!(group = %key, generation = record.generation, "somebody has changed the record; it is put back");
+            let made: ConfigMap = writer.apply(&maps, &name, &record.write(key)).await?;
+            Ok(Landed::Recorded(Record::read(&made)))
         }
         Task::Load { record, input } => Ok(load(record, input, hub).await),
         Task::Tell { generation, pods } => {

@@ -20,7 +20,7 @@ impl Desk {
         let metrics = self.outlets.metrics.clone();
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
-        let vanished = std::mem::take(&mut entry.vanished);
+        let missed = std::mem::take(&mut entry.missed);
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
@@ -131,12 +131,9 @@ impl Desk {
                 }
             }
         }
-        // What somebody else has done in the meantime.
-        let name = crate::names::record(&key.name);
-        if self.sources.records.named(&key.namespace, &name).is_some() {
-            self.record(&key.namespace, &name);
-        } else if vanished && let Some(entry) = self.entries.get_mut(key) {
-            entry.recorded(None, now);
+        if missed {
+            // Our own write most likely, and then nothing new; but somebody else may have been there, too.
+            self.record(&key.namespace, &crate::names::record(&key.name));
         }
         true
     }
