@@ -5,6 +5,7 @@ mod suite {
     mod agent;
     mod behaviour;
     mod crash;
+    mod delivery;
     mod faults;
     mod jobset;
     mod logs;

@@ -12,7 +12,7 @@ use super::compose::Input;
 use super::delivery::Standing;
 use super::flight::{Table, Task};
 use super::group::{Group, Outlook, Patience, Step, Template, seconds};
-use super::member::{GroupKey, Home};
+use super::member::{GroupKey, Home, Member};
 use super::record::{Content, Record, State};
 use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY};
 use crate::hub::Hub;
@@ -38,8 +38,12 @@ pub struct Entry {
     pub table: Option<Table>,
     /// Who was told of it.
     pub handed: BTreeSet<String>,
+    /// When something about it was heard last.
+    pub heard: Option<Instant>,
     /// When the last piece of its input came.
     pub complete: Option<Instant>,
+    /// When its table was recorded, until it is handed out for the first time.
+    pub published: Option<Instant>,
     /// When the table was recorded, as far as this coordinator did it or saw it.
     pub recorded: Option<Timestamp>,
     /// What was said, so that it is not said again.
@@ -78,7 +82,9 @@ impl Entry {
             missed: false,
             table: None,
             handed: BTreeSet::new(),
+            heard: None,
             complete: None,
+            published: None,
             recorded: None,
             said: Said::default(),
             outlook: None,
@@ -232,6 +238,19 @@ impl Entry {
             }
         }
         told
+    }
+
+    /// Whether this member has nothing to complain of, and others still lack the table.
+    pub fn is_under_way(&self, uid: &str) -> bool {
+        let record = self.group.record.as_ref().filter(|record| record.state == State::Published);
+        let Some((generation, digest)) =
+            record.and_then(|record| Some((record.generation, record.digest?)))
+        else {
+            return false;
+        };
+        let well = |member: &Member| member.seat.linked && member.seat.refused.is_none();
+        self.group.members.get(uid).is_some_and(well)
+            && self.group.live().any(|member| !member.has(generation, digest))
     }
 
     /// How the delivery stands, where there is something to deliver.

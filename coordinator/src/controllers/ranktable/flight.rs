@@ -90,6 +90,8 @@ pub enum Landed {
         composed: Composed,
         /// How long it took to make.
         took: std::time::Duration,
+        /// How long it took to write the record.
+        wrote: std::time::Duration,
     },
     /// No table could be made.
     Uncomposed {
@@ -173,12 +175,14 @@ async fn attempt(
             record.digest = Some(composed.digest());
             record.content = composed.content();
             record.numbering.clone_from(&composed.numbering);
+            let begun = std::time::Instant::now();
             let body = record.write(key);
             let made: ConfigMap = writer.apply(&maps, &name, &body).await?;
+            let wrote = begun.elapsed();
             // What was written is what we know; the answer tells its version.
             record.resource_version = made.metadata.resource_version.unwrap_or_default();
             record.uid = made.metadata.uid.unwrap_or_default();
-            Ok(Landed::Published { record, composed, took })
+            Ok(Landed::Published { record, composed, took, wrote })
         }
         Task::Mend { mut record, blob } => {
             let beside = record.numbering.as_ref().map_or(0, bytes::Bytes::len);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::flight::{Landed, Table};
 use super::super::group::Failed;
 use super::super::member::{GroupKey, Home};
-use super::super::metrics::Reason;
+use super::super::metrics::{MAKE, RECORD, Reason};
 use super::super::record::{Content, Record};
 use super::Desk;
 use crate::write::WriteError;
@@ -38,10 +38,13 @@ impl Desk {
                     );
                 }
             }
-            Landed::Published { record, composed, took } => {
+            Landed::Published { record, composed, took, wrote } => {
                 entry.went_well();
                 metrics.updates.inc();
                 metrics.generation.observe(took.as_secs_f64());
+                metrics.took(MAKE, took);
+                metrics.took(RECORD, wrote);
+                entry.published = Some(Instant::now());
                 let generation = record.generation;
                 let lost = record.content == Content::None;
                 let by_map =
