@@ -175,6 +175,9 @@ impl Desk {
             entry.recorded(known.as_deref().map(Record::read), Timestamp::now());
             entry
         });
+        if let Some(before) = entry.group.members.get(&uid) {
+            member.remember(before);
+        }
         entry.group.members.insert(uid, member);
         self.marked.insert(key);
     }
