@@ -142,7 +142,13 @@ impl Agents {
     /// No agent yet; `folder` has the coordinators' CA, and gets tokens and the agents' state.
     pub fn new(address: String, folder: &Path) -> Self {
         let directories = Directories::new(&Problems::default());
-        Self { address, folder: folder.to_owned(), directories, pause: None, agents: BTreeMap::new() }
+        Self {
+            address,
+            folder: folder.to_owned(),
+            directories,
+            pause: None,
+            agents: BTreeMap::new(),
+        }
     }
 
     /// How to reach the hub, with a token of the node.

@@ -77,7 +77,8 @@ impl Guillotine {
         state.necks += 1;
         let own = self.clone();
         let namespace = client.default_namespace().to_owned();
-        let service = tower::service_fn(move |request| own.clone().pass(neck, client.clone(), request));
+        let service =
+            tower::service_fn(move |request| own.clone().pass(neck, client.clone(), request));
         (neck, Client::new(service, namespace))
     }
 

@@ -57,7 +57,8 @@ async fn walk(homes: [Home; 2], kind: &str) -> Result<()> {
             let lived = life(&mut stage, &group, homes).await;
             let writes = stage.guillotine.writes();
             let write = writes.get(at - 1).cloned();
-            lived.with_context(|| format!("killed {side:?} write {at}: {write:?} of {writes:#?}"))?;
+            lived
+                .with_context(|| format!("killed {side:?} write {at}: {write:?} of {writes:#?}"))?;
             points += stage.kills - before;
             println!("{kind} {at} {side:?} {write:?}: {:.2?}", since.elapsed());
         }
@@ -69,7 +70,8 @@ async fn walk(homes: [Home; 2], kind: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_any_write_for_tables_that_agents_deliver_nothing_is_torn_or_lost() -> Result<()> {
+async fn killed_at_any_write_for_tables_that_agents_deliver_nothing_is_torn_or_lost() -> Result<()>
+{
     walk([Home::Agent, Home::Agent], "agent").await
 }
 
@@ -88,7 +90,8 @@ async fn killed_while_tables_are_on_their_way_and_agents_come_and_go_nothing_is_
     let mut stage = Stage::start().await?;
     for acks in 0..=2 {
         for restarted in [None, Some(0), Some(1)] {
-            let group = format!("way-{acks}-{}", restarted.map_or("n".to_owned(), |n| n.to_string()));
+            let group =
+                format!("way-{acks}-{}", restarted.map_or("n".to_owned(), |n| n.to_string()));
             let under_way = on_the_way(&mut stage, &group, acks, restarted).await;
             under_way.with_context(|| format!("{acks} acks, agent {restarted:?} restarted"))?;
         }

@@ -169,7 +169,8 @@ impl Record {
             "changing" => State::Changing,
             _ => State::Empty,
         };
-        let has_label = |key: &str| map.metadata.labels.iter().any(|labels| labels.contains_key(key));
+        let has_label =
+            |key: &str| map.metadata.labels.iter().any(|labels| labels.contains_key(key));
         let labelled = has_label(names::RECORD) && has_label(names::RANK_GROUP);
         let changed = matches!(content, Content::Text(_)) && ours.is_none();
         let generation = get(GENERATION).parse().ok().filter(|number| *number <= LAST_GENERATION);

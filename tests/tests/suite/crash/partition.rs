@@ -15,7 +15,8 @@ use crate::suite::ranktable::{delivered, file_of, generation, records, table, wo
 const LEASE: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_leader_that_is_cut_off_stops_before_another_leads_and_its_late_write_loses() -> Result<()> {
+async fn a_leader_that_is_cut_off_stops_before_another_leads_and_its_late_write_loses() -> Result<()>
+{
     if World::is_real() {
         return Ok(());
     }

@@ -191,7 +191,8 @@ impl Play<'_> {
     pub async fn delivered(&mut self, least: u64) -> Result<ConfigMap> {
         let (group, name) = (self.group.clone(), format!("{}-ranktable", self.group));
         let what = format!("generation {least} of {group} with all its pods");
-        let map = self.stage.until(&what, async |world| all_have(world, &group, &name, least).await);
+        let map =
+            self.stage.until(&what, async |world| all_have(world, &group, &name, least).await);
         let map = map.await?;
         let highest = self.witness.highest();
         ensure!(generation(&map) >= highest, "{} recorded, {highest} read", generation(&map));

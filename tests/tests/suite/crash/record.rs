@@ -16,9 +16,7 @@ const LABELS: [&str; 2] = ["muster.dev/rank-group", "muster.dev/ranktable-record
 
 /// What a person may do to a record, and what that is called.
 fn edits() -> Vec<(&'static str, Value)> {
-    let note = |key: &str, value: Value| {
-        json!({"metadata": {"annotations": {format!("muster.dev/ranktable-{key}"): value}}})
-    };
+    let note = |key: &str, value: Value| json!({"metadata": {"annotations": {format!("muster.dev/ranktable-{key}"): value}}});
     let labels = json!({"metadata": {"labels": {LABELS[0]: null, LABELS[1]: null}}});
     vec![
         ("another table", json!({"data": {"ranktable.json": "{}"}})),
@@ -81,7 +79,9 @@ async fn whole(play: &mut super::play::Play<'_>, before: &ConfigMap) -> Result<C
     loop {
         let map = play.delivered(generation(before)).await?;
         let labelled = LABELS.iter().all(|label| map.labels().contains_key(*label));
-        if labelled && table(&map).contains("server_list") {
+        let state = map.annotations().get("muster.dev/ranktable-state");
+        let published = state.is_some_and(|state| state == "published");
+        if labelled && published && table(&map).contains("server_list") {
             return Ok(map);
         }
         ensure!(Instant::now() < end, "still {map:?}");

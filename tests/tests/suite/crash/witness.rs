@@ -137,7 +137,10 @@ impl Witness {
 impl Version {
     fn of(map: &ConfigMap) -> Self {
         let word = |key: &str| {
-            map.annotations().get(&format!("muster.dev/ranktable-{key}")).cloned().unwrap_or_default()
+            map.annotations()
+                .get(&format!("muster.dev/ranktable-{key}"))
+                .cloned()
+                .unwrap_or_default()
         };
         Self {
             resource_version: map.resource_version().unwrap_or_default(),
@@ -162,7 +165,10 @@ impl Log {
                 ensure!(text.is_empty(), "a table is readable in state {state:?}: {text}");
                 continue;
             }
-            ensure!(Digest::of(text.as_bytes()).to_string() == *digest, "{digest} is not of {text}");
+            ensure!(
+                Digest::of(text.as_bytes()).to_string() == *digest,
+                "{digest} is not of {text}"
+            );
             let known = contents.entry(*generation).or_insert_with(|| digest.clone());
             ensure!(known == digest, "generation {generation} is {known} and {digest}");
             ensure!(ranks(text)?.len() == ranks_in_each, "not {ranks_in_each} ranks: {text}");
@@ -188,7 +194,8 @@ impl Log {
             // The generation beside it may be behind for a moment, but never ahead.
             let least = there.max(generation.unwrap_or_default());
             let next = of.iter().find(|of| **of >= least);
-            there = *next.with_context(|| format!("older than {least}: generations {of:?}: {text}"))?;
+            there =
+                *next.with_context(|| format!("older than {least}: generations {of:?}: {text}"))?;
         }
         Ok(())
     }
