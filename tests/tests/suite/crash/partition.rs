@@ -37,7 +37,7 @@ async fn cut_off(world: &mut World) -> Result<()> {
     let first = delivered(world, "split", 1).await?;
 
     // The next table is made, but its record is long on its way.
-    let mut held = wire.hold("/configmaps/split-ranktable");
+    let mut held = wire.hold_apply("/configmaps/split-ranktable");
     world.api::<Pod>().delete("b", &DeleteParams::default().grace_period(0)).await?;
     world.create_object(worker("c", "split", 2, 8)).await?;
     tokio::time::timeout(PATIENCE, held.caught()).await.context("nothing was written")??;
