@@ -126,14 +126,15 @@ impl<D: Deliver> Client<D> {
                 () = stop.cancelled() => return,
                 dialled = self.settings.dial(&address) => dialled,
             };
-            let began = Instant::now();
+            let (began, epoch) = (Instant::now(), self.remembered);
             let end = match dialled {
                 Ok(line) => self.serve(line, &stop).await,
                 Err(failure) => End::Failed(failure),
             };
             self.link.disconnected();
             self.state(LinkState::Down, &address);
-            if began.elapsed() >= STEADY {
+            // Another one led in between: whatever has failed before was not this hub's fault.
+            if began.elapsed() >= STEADY || self.remembered > epoch {
                 wait = self.settings.backoff_least;
                 (leaderless, hops) = (0, 0);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -33,6 +34,7 @@ pub struct Agents {
     address: String,
     folder: PathBuf,
     directories: Directories,
+    pause: Option<Duration>,
     agents: BTreeMap<String, Agent>,
 }
 
@@ -44,6 +46,7 @@ impl World {
         self.permit_agents().await.context("the agents' permissions")?;
         let address = self.coordinators()?.address();
         let mut agents = Agents::new(address, &self.folder().join("hub"));
+        agents.pause = self.coordinators()?.settings.pause;
         for node in nodes.iter().filter(|node| node.files && node.hardware) {
             let settings = agents.settings(self, &node.name, &node.root).await?;
             agents.add(self, settings).await?;
@@ -139,7 +142,13 @@ impl Agents {
     /// No agent yet; `folder` has the coordinators' CA, and gets tokens and the agents' state.
     pub fn new(address: String, folder: &Path) -> Self {
         let directories = Directories::new(&Problems::default());
-        Self { address, folder: folder.to_owned(), directories, agents: BTreeMap::new() }
+        Self {
+            address,
+            folder: folder.to_owned(),
+            directories,
+            pause: None,
+            agents: BTreeMap::new(),
+        }
     }
 
     /// How to reach the hub, with a token of the node.
@@ -151,7 +160,9 @@ impl Agents {
     pub fn coordinator_with(&self, node: &str, token: &str) -> anyhow::Result<link::Settings> {
         let file = self.folder.join(format!("{node}.token"));
         muster_sandbox::write_private(&file, token)?;
-        Ok(link::Settings::new(&self.address, self.folder.join("ca.crt"), file))
+        let mut settings = link::Settings::new(&self.address, self.folder.join("ca.crt"), file);
+        settings.backoff_most = self.pause.unwrap_or(settings.backoff_most);
+        Ok(settings)
     }
 
     /// Settings of the agent of a node.

@@ -57,6 +57,8 @@ pub struct Choices {
     pub injection: Injection,
     /// Streams, limits, times.
     pub streams: hub::Settings,
+    /// The longest pause of agents between tries to reach a coordinator.
+    pub pause: Option<Duration>,
 }
 
 /// One that runs.
@@ -82,6 +84,7 @@ impl Default for Choices {
             ranktable: ranktable::Settings { patience, ..ranktable::Settings::default() },
             injection,
             streams: hub::Settings::default(),
+            pause: None,
         }
     }
 }
@@ -259,7 +262,7 @@ impl World {
 
 impl Coordinators {
     fn settings(&self) -> Settings {
-        let Choices { lease, ranktable, injection, streams } = self.settings.clone();
+        let Choices { lease, ranktable, injection, streams, pause: _ } = self.settings.clone();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
             namespace: NAMESPACE.to_owned(),

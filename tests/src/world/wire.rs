@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
+use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, BodyStream, StreamBody};
@@ -65,9 +66,9 @@ impl Wire {
         self.cut.send_replace(false);
     }
 
-    /// Holds the next write back whose path has this in it. When it is let go it is sent even if the wire is cut by
+    /// Holds the next server-side apply back whose path has this in it. When it is let go it is sent even if the wire is cut by
     /// then, as a packet would be that was long on its way.
-    pub fn hold(&self, path: &str) -> Held {
+    pub fn hold_apply(&self, path: &str) -> Held {
         let (release, released) = watch::channel(false);
         let (caught, is_caught) = watch::channel(false);
         let (answered, answer) = watch::channel(None);
@@ -99,7 +100,10 @@ impl Wire {
     fn catch(&self, request: &Request<Body>) -> Option<Hold> {
         let mut held = self.held.lock();
         let wanted = |hold: &mut Hold| {
-            request.method() != Method::GET && request.uri().path().contains(&hold.path)
+            let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            request.method() == Method::PATCH
+                && kind.is_some_and(|kind| kind.contains("apply-patch"))
+                && request.uri().path().contains(&hold.path)
         };
         held.take_if(wanted)
     }

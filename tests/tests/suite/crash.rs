@@ -1,17 +1,23 @@
 //! Coordinators die at every step, agents come and go: no torn, mixed or older table is ever readable, none is lost.
 
+mod faults;
+mod partition;
 mod play;
+mod record;
 mod witness;
 
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use muster_tests::World;
-use muster_tests::world::Side;
+use muster_tests::world::{PATIENCE, Seen, Side};
 
 use play::{Home, Stage};
 
 use super::ranktable::generation;
+
+/// How long a look at the acks pauses.
+const SOON: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// A group gets its table, a pod is replaced, it gets the next. How many writes that took.
 async fn life(stage: &mut Stage, group: &str, homes: [Home; 2]) -> Result<Vec<String>> {
@@ -72,4 +78,66 @@ async fn killed_at_any_write_for_tables_that_agents_deliver_nothing_is_torn_or_l
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_any_write_for_tables_in_volumes_nothing_is_torn_or_lost() -> Result<()> {
     walk([Home::Volume, Home::Agent], "mixed").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_while_tables_are_on_their_way_and_agents_come_and_go_nothing_is_torn_or_lost()
+-> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: the coordinators of a real cluster are not killed");
+        return Ok(());
+    }
+    let mut stage = Stage::start().await?;
+    for acks in 0..=2 {
+        for restarted in [None, Some(0), Some(1)] {
+            let group =
+                format!("way-{acks}-{}", restarted.map_or("n".to_owned(), |n| n.to_string()));
+            let under_way = on_the_way(&mut stage, &group, acks, restarted).await;
+            under_way.with_context(|| format!("{acks} acks, agent {restarted:?} restarted"))?;
+        }
+    }
+    println!("{} kills", stage.kills);
+    stage.world.stop().await;
+    Ok(())
+}
+
+/// Kills the leader when it has heard of so many acks of the first table, and of the second; an agent goes meanwhile.
+async fn on_the_way(
+    stage: &mut Stage,
+    group: &str,
+    acks: usize,
+    restarted: Option<usize>,
+) -> Result<()> {
+    let mut play = stage.play(group).await?;
+    play.pod("a", Home::Agent, 0).await?;
+    play.pod("b", Home::Agent, 1).await?;
+    let mut least = 1;
+    for round in 0..2 {
+        if round == 1 {
+            play.delete("b").await?;
+            play.pod("c", Home::Agent, 1).await?;
+        }
+        let name = format!("{group}-ranktable");
+        play.stage
+            .until("a table on its way", async |world| {
+                let map = super::ranktable::records(world).get(&name).await?;
+                let there = generation(&map) >= least && !super::ranktable::table(&map).is_empty();
+                Ok(if there { Seen::Yes(()) } else { Seen::NotYet("none".to_owned()) })
+            })
+            .await?;
+        let end = Instant::now() + PATIENCE;
+        while play.acks(least) < acks {
+            ensure!(Instant::now() < end, "{} acks", play.acks(least));
+            tokio::time::sleep(SOON).await;
+        }
+        let leader = play.stage.leader().await?;
+        play.stage.kill(leader).await?;
+        if let Some(node) = restarted {
+            let node = play.stage.nodes[node].clone();
+            play.stage.world.restart_agent(&node).await?;
+        }
+        least = generation(&play.delivered(least).await?) + 1;
+    }
+    play.end().await?;
+    Ok(())
 }

@@ -181,6 +181,9 @@ impl Desk {
             entry.recorded(known.as_deref().map(Record::read), Timestamp::now());
             entry
         });
+        if let Some(before) = entry.group.members.get(&uid) {
+            member.remember(before);
+        }
         entry.group.members.insert(uid, member);
         entry.heard = Some(Instant::now());
         self.marked.insert(key);

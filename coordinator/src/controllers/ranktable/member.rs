@@ -188,6 +188,15 @@ impl Member {
         }
     }
 
+    /// What it was told is not forgotten because an older version of the pod was seen after that.
+    pub fn remember(&mut self, before: &Self) {
+        if let (Home::ConfigMap { told }, Home::ConfigMap { told: known }) =
+            (&mut self.home, &before.home)
+        {
+            *told = (*told).max(*known);
+        }
+    }
+
     /// The annotation as it is, for clusters where somebody else writes it.
     pub fn annotated(&self) -> Option<Arc<str>> {
         self.pod.annotation().map(Arc::from)

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
-use muster_proto::delivery::Digest;
+use muster_proto::delivery::{Digest, Place};
 use muster_tests::World;
 use muster_tests::world::coordinators::Choices;
 use muster_tests::world::{Guillotine, PATIENCE, Plan, Seen, table_file};
@@ -49,11 +49,14 @@ pub struct Play<'a> {
     pub stage: &'a mut Stage,
     pub group: String,
     pub witness: Witness,
+    /// Name, node and uid of the pods that are there.
+    pods: Vec<(String, String, String)>,
 }
 
 /// Two nodes, two coordinators, a short lease.
 pub fn plan() -> Plan {
-    let choices = Choices { lease: Duration::from_millis(500), ..Choices::default() };
+    let pause = Some(Duration::from_millis(200));
+    let choices = Choices { lease: Duration::from_millis(500), pause, ..Choices::default() };
     World::new().nodes(2).choices(choices).agents()
 }
 
@@ -133,7 +136,7 @@ impl Stage {
     /// Begins a group.
     pub async fn play(&mut self, group: &str) -> Result<Play<'_>> {
         let witness = Witness::new(&self.world, group).await?;
-        Ok(Play { stage: self, group: group.to_owned(), witness })
+        Ok(Play { stage: self, group: group.to_owned(), witness, pods: Vec::new() })
     }
 }
 
@@ -152,15 +155,31 @@ impl Play<'_> {
             .await?;
         let uid = created["metadata"]["uid"].as_str().context("no uid")?.to_owned();
         self.witness.read(file(&self.stage.world, &node, &uid, home)?);
+        self.pods.push((name.to_owned(), node, uid));
         Ok(())
     }
 
     /// Deletes a pod at once.
     pub async fn delete(&mut self, name: &str) -> Result<()> {
+        self.pods.retain(|(known, ..)| known != name);
         let name = format!("{}-{name}", self.group);
         let params = DeleteParams::default().grace_period(0);
         self.stage.world.api::<Pod>().delete(&name, &params).await?;
         Ok(())
+    }
+
+    /// How many agents have told the leader that their pod has this generation.
+    pub fn acks(&self, generation: u64) -> usize {
+        let Ok(hub) = self.stage.world.hub() else { return 0 };
+        let has = |node: &str, uid: &str| {
+            let place = Place {
+                pod_uid: uid.to_owned(),
+                volume: "ranktable".to_owned(),
+                file: "ranktable.json".to_owned(),
+            };
+            hub.known(node, &place).delivered.is_some_and(|(told, _)| told >= generation)
+        };
+        self.pods.iter().filter(|(_, node, uid)| has(node, uid)).count()
     }
 
     /// The record as it is.

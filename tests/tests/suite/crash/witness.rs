@@ -97,11 +97,19 @@ impl Witness {
         .await
     }
 
-    /// The highest generation that anybody has read or that was recorded.
+    /// The highest generation that anybody has read.
     pub fn highest(&self) -> u64 {
         let log = lock(&self.log);
-        let read = log.files.values().flatten().filter_map(|read| read.0);
-        read.chain(log.versions.iter().map(|version| version.generation)).max().unwrap_or_default()
+        log.files.values().flatten().filter_map(|read| read.0).max().unwrap_or_default()
+    }
+
+    /// Whether no generation that was read was lower than one before, whatever people did to the record.
+    pub fn judge_generations(&self) -> Result<()> {
+        for (file, reads) in &lock(&self.log).files {
+            let told: Vec<u64> = reads.iter().filter_map(|read| read.0).collect();
+            ensure!(told.is_sorted(), "{}: {told:?}", file.display());
+        }
+        Ok(())
     }
 
     /// How many different tables were read.

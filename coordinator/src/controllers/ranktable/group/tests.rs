@@ -212,6 +212,42 @@ fn a_record_that_was_lost_does_not_take_generations_back() {
 }
 
 #[test]
+fn a_new_record_begins_where_the_lost_one_ended_as_far_as_anybody_knows() {
+    let volume = json!({"metadata": {"annotations": {"muster.dev/ranktable-generation": "9"}},
+        "spec": {"volumes": [{"name": "ranktable", "emptyDir": null, "configMap": {"name": "g-ranktable"}}]}});
+    let mut told = group([holding(changed("a", 1, volume), "A")]);
+    assert_eq!(told.beginning(), 9, "the pod was told");
+    assert_eq!(publish(&mut told, &plain(), 1), 10);
+
+    let mut seen = group([holding(pod("a", 1), "A")]);
+    seen.floor = 7;
+    assert_eq!(seen.beginning(), 7, "this coordinator has seen it");
+    assert_eq!(publish(&mut seen, &plain(), 1), 8);
+    // Somebody makes it smaller by hand: it is made anew, higher.
+    seen.floor = 8;
+    let record = Record { generation: 2, ..(**seen.record.as_ref().unwrap()).clone() };
+    seen.record = Some(Arc::new(record));
+    assert_eq!(publish(&mut seen, &plain(), 2), 9);
+}
+
+#[test]
+fn a_pod_that_was_told_stays_told_when_an_older_version_of_it_is_seen() {
+    let volume = |told: &str| {
+        changed(
+            "a",
+            1,
+            json!({"metadata": {"annotations": {"muster.dev/ranktable-generation": told}},
+            "spec": {"volumes": [{"name": "ranktable", "emptyDir": null, "configMap": {"name": "g-ranktable"}}]}}),
+        )
+    };
+    for (before, after, known) in [("4", "3", 4), ("4", "", 4), ("4", "5", 5)] {
+        let mut member = volume(after);
+        member.remember(&volume(before));
+        assert_eq!(member.home, Home::ConfigMap { told: Some(known) });
+    }
+}
+
+#[test]
 fn what_failed_is_not_tried_again_until_something_changes() {
     let mut one = group([holding(pod("a", 1), "A")]);
     let Step::Compose { input, .. } = look(&one, 1).step else { panic!() };
