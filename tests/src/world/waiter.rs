@@ -19,11 +19,15 @@ pub(super) async fn agent(context: ContainerContext) -> i32 {
         let file = file.clone();
         let waited = tokio::task::spawn_blocking(move || {
             let mut log = Vec::new();
-            wait::wait(&file, Some(TURN), &mut log).map_err(|error| error.reason())
+            let waited = wait::wait(&file, Some(TURN), &mut log).map_err(|error| error.reason());
+            (waited, log)
         });
         match waited.await {
-            Ok(Ok(())) => return 0,
-            Ok(Err("timed-out")) => {}
+            Ok((Ok(()), log)) => {
+                String::from_utf8_lossy(&log).lines().for_each(|line| context.log.line(line));
+                return 0;
+            }
+            Ok((Err("timed-out"), _)) => {}
             _ => return 1,
         }
     }

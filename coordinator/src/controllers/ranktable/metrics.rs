@@ -3,7 +3,6 @@
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
@@ -12,13 +11,6 @@ use prometheus_client::registry::{Registry, Unit};
 pub struct Reason {
     /// Lower case, with dashes.
     pub reason: &'static str,
-}
-
-/// How groups stand.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct GroupState {
-    /// The reason of its condition.
-    pub state: &'static str,
 }
 
 /// What is counted.
@@ -32,8 +24,6 @@ pub struct Metrics {
     pub updates: Counter,
     /// From complete input to the last agent's word that the file is there.
     pub delivery: Histogram,
-    /// Groups.
-    pub groups: Family<GroupState, Gauge>,
 }
 
 // === impl Metrics ===
@@ -45,7 +35,6 @@ impl Default for Metrics {
             errors: Family::default(),
             updates: Counter::default(),
             delivery: Histogram::new(exponential_buckets(0.002, 2.0, 16)),
-            groups: Family::default(),
         }
     }
 }
@@ -76,6 +65,5 @@ impl Metrics {
             Unit::Seconds,
             self.delivery.clone(),
         );
-        own.register("rank_groups", "Rank groups by state", self.groups.clone());
     }
 }
