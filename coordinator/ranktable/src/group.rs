@@ -4,11 +4,13 @@
 //! addresses are validated here, since they end up in files that other programs trust. Told to be lenient, nothing is
 //! refused: the recorded behaviour of the original is kept, mistakes included.
 
+mod gather;
+
 use std::collections::HashMap;
 use std::net::IpAddr;
 
 use crate::order::Arrangement;
-use crate::parse::{DeviceData, DeviceMore, ParseError, Parser, PodData};
+use crate::parse::{DeviceData, DeviceMore, ParseError, PodData};
 use crate::pod::{Pod, Post};
 use crate::template::TableTemplate;
 
@@ -141,21 +143,12 @@ impl Group {
         pods: &[Pod],
         lenient: bool,
     ) -> Result<Self, GroupError> {
-        if !lenient {
-            complete(pods)?;
+        if pods.is_empty() && !lenient {
+            return Err(GroupError::Empty);
         }
         let mut group = Self { members: Vec::with_capacity(pods.len()), ..Self::default() };
         let mut servers: HashMap<String, usize> = HashMap::with_capacity(pods.len());
-        let mut parser = Parser::new(template);
-        for pod in pods {
-            let Some(annotation) = pod.annotation() else { continue };
-            let data = parser.parse(annotation).map_err(|error| {
-                let pod = pod.full_name();
-                GroupError::Unreadable { pod, error }
-            })?;
-            if !lenient {
-                validate(pod, &data)?;
-            }
+        let gathered = gather::gather(template, pods, lenient, |pod, data| {
             let server = match servers.get(&data.server_id) {
                 Some(server) => *server,
                 None => {
@@ -170,8 +163,13 @@ impl Group {
                 group.seats.reserve(data.devices.len().min(16) * pods.len());
             }
             group.add(pod, server, data);
+        });
+        match gathered {
+            Ok(()) => Ok(group),
+            Err(error) if lenient => Err(error),
+            // That pods are missing comes before what is wrong with those that are there.
+            Err(error) => Err(missing(pods).unwrap_or(error)),
         }
-        Ok(group)
     }
 
     fn add(&mut self, pod: &Pod, server: usize, mut data: PodData) {
@@ -235,17 +233,11 @@ impl Member {
     }
 }
 
-/// A table is made when every pod says what it holds, not before.
-fn complete(pods: &[Pod]) -> Result<(), GroupError> {
-    if pods.is_empty() {
-        return Err(GroupError::Empty);
-    }
+/// A table is made when every pod says what it holds, not before: the pods that do not.
+fn missing(pods: &[Pod]) -> Option<GroupError> {
     let missing: Vec<String> =
         pods.iter().filter(|pod| pod.annotation().is_none()).map(Pod::full_name).collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(GroupError::NotAnnotated { missing, of: pods.len() }),
-    }
+    (!missing.is_empty()).then_some(GroupError::NotAnnotated { missing, of: pods.len() })
 }
 
 fn validate(pod: &Pod, data: &PodData) -> Result<(), GroupError> {

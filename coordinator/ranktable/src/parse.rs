@@ -57,11 +57,11 @@ pub struct DeviceData {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceMore {
     /// What names it in its super-pod.
-    pub super_device_id: String,
+    pub super_device_id: Short,
     /// Its number among the visible ones.
-    pub logic_id: String,
+    pub logic_id: Short,
     /// Its address on the super-pod's network.
-    pub vnic_ip: String,
+    pub vnic_ip: Short,
     /// The layers of its network, as HCCL 2.0 wants them.
     pub level_list: Tree,
     /// What else the parser found.
@@ -198,9 +198,9 @@ impl DeviceData {
         match key {
             "deviceId" => self.device_id = text.into(),
             "deviceIp" => self.device_ip = text.into(),
-            "superDeviceId" => text.clone_into(&mut self.more().super_device_id),
-            "logicId" => text.clone_into(&mut self.more().logic_id),
-            "vnicIp" => text.clone_into(&mut self.more().vnic_ip),
+            "superDeviceId" => self.more().super_device_id = text.into(),
+            "logicId" => self.more().logic_id = text.into(),
+            "vnicIp" => self.more().vnic_ip = text.into(),
             _ => return None,
         }
         Some(())

@@ -109,8 +109,8 @@ impl TableTemplate {
         let positions = order.servers.filter(|_| previous.is_none());
         let by_rank = number::assign(&group, order.seats, previous);
         let detail = build::Detail {
-            pods: self.table.mentions("Pods") && !request.lenient,
-            roles: self.table.mentions("Roles") && !request.lenient,
+            pods: self.table.mentions(".Pods") && !request.lenient,
+            roles: self.table.mentions(".Roles") && !request.lenient,
             shape: if request.lenient { Shape::Seed } else { Shape::Full },
         };
         let mut table = build::table(group, &by_rank, positions, detail);

@@ -28,6 +28,9 @@ enum Place {
 // === impl Short ===
 
 impl Short {
+    /// No text.
+    pub const EMPTY: Self = Self(Place::Here { length: 0, bytes: [0; ROOM] });
+
     /// The text.
     #[inline]
     pub fn as_str(&self) -> &str {
@@ -56,7 +59,7 @@ impl Short {
 
 impl Default for Short {
     fn default() -> Self {
-        Self(Place::Here { length: 0, bytes: [0; ROOM] })
+        Self::EMPTY
     }
 }
 

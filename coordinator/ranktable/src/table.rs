@@ -256,9 +256,9 @@ impl Data for Rank {
 // === impl DeviceWithRank ===
 
 static NO_MORE: DeviceMore = DeviceMore {
-    super_device_id: String::new(),
-    logic_id: String::new(),
-    vnic_ip: String::new(),
+    super_device_id: Short::EMPTY,
+    logic_id: Short::EMPTY,
+    vnic_ip: Short::EMPTY,
     level_list: Tree(Json::Null),
     extras: BTreeMap::new(),
 };

@@ -117,7 +117,7 @@ impl<'a> Domains<'a> {
                 let (from, to) =
                     if size(ours) < size(theirs) { (ours, theirs) } else { (theirs, ours) };
                 let moved = members.get_mut(from).map(std::mem::take).unwrap_or_default();
-                moved.iter().for_each(|switch| drop(of.insert(switch, to)));
+                of.extend(moved.iter().map(|switch| (*switch, to)));
                 if let Some(members) = members.get_mut(to) {
                     members.extend(moved);
                 }

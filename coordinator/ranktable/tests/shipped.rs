@@ -76,7 +76,7 @@ fn every_table_that_hccl_or_mindie_reads_passes_the_check() {
         assert_eq!(errors, [], "{name}: {text}");
         tables += 1;
     }
-    assert_eq!(tables, 7);
+    assert_eq!(tables, 8);
 }
 
 #[test]
@@ -106,6 +106,29 @@ fn the_global_table_has_a_group_for_each_role() {
     let group = &table["server_group_list"][3];
     assert_eq!((&group["group_id"], &group["role"]), (&"3".into(), &"prefill-0".into()));
     assert_eq!(group["server_list"][1]["device"][0]["rank_id"], "2");
+}
+
+#[test]
+fn prefill_and_decode_are_counted_through() {
+    let table: serde_json::Value =
+        serde_json::from_str(&render("ascend-ranktable-template-vllm-pd")).unwrap();
+    let device = |server: &str, id: &str, ip: &str, host: u32, cluster: &str| {
+        let sdid = (host << 22 | id.parse::<u32>().unwrap()).to_string();
+        serde_json::json!({"server_id": server, "device_id": id, "device_ip": ip,
+            "super_pod_id": "7", "super_device_id": sdid, "cluster_id": cluster})
+    };
+    let expected = serde_json::json!({"version": "1.2", "server_count": "2", "status": "completed",
+    "prefill_device_list": [
+        device("192.168.0.1", "2", "10.1.1.3", 1, "1"),
+        device("192.168.0.1", "10", "10.1.1.11", 1, "2"),
+        device("192.168.0.2", "0", "10.1.2.1", 2, "3"),
+        device("192.168.0.2", "1", "10.1.2.2", 2, "4"),
+    ],
+    "decode_device_list": [
+        device("192.168.0.1", "0", "10.1.1.1", 1, "5"),
+        device("192.168.0.1", "1", "10.1.1.2", 1, "6"),
+    ]});
+    assert_eq!(table, expected);
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Leading {
             }
             term.cancel();
             while parts.join_next().await.is_some() {}
+            self.groups.clear();
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }

@@ -125,7 +125,12 @@ impl Writer<'_> {
 /// Text in quotes; broken bytes become `\ufffd`.
 fn string(out: &mut Output, bytes: &[u8]) {
     out.push_byte(b'"');
-    for (c, raw) in unicode::runes(bytes) {
+    // Nearly every text has nothing to escape and is copied at once.
+    let plain = |byte: u8| (b' '..0x7f).contains(&byte) && !b"\"\\<>&".contains(&byte);
+    let plain = bytes.iter().position(|byte| !plain(*byte)).unwrap_or(bytes.len());
+    let (plain, rest) = bytes.split_at_checked(plain).unwrap_or_default();
+    out.push(plain);
+    for (c, raw) in unicode::runes(rest) {
         match c {
             None => out.push_str("\\ufffd"),
             Some('"') => out.push_str("\\\""),

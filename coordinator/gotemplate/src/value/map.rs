@@ -5,6 +5,9 @@ use std::rc::Rc;
 use super::data::holds_any;
 use super::{Mapping, Text, Value};
 
+/// A map of no more keys is searched from one end to the other.
+const FEW: usize = 12;
+
 /// A map.
 #[derive(Clone)]
 pub enum Map<'a> {
@@ -56,6 +59,11 @@ impl<'a> Map<'a> {
     pub fn get(&self, key: &[u8]) -> Option<Value<'a>> {
         match self {
             Self::Borrowed(map) => map.get(std::str::from_utf8(key).ok()?),
+            // In a few keys most differ by their length alone.
+            Self::Shared(map) if map.entries.len() <= FEW => {
+                let found = map.entries.iter().find(|(name, _)| **name == *key)?;
+                Some(found.1.clone())
+            }
             Self::Shared(map) => {
                 let found = map.entries.binary_search_by(|(name, _)| (**name).cmp(key)).ok()?;
                 map.entries.get(found).map(|(_, value)| value.clone())

@@ -36,6 +36,11 @@ fn what_makes_no_group_is_refused_and_named() {
     let cases: Vec<(Vec<Pod>, &str, &str)> = vec![
         (vec![], "no pods", "no-pods"),
         (
+            vec![pod("e", "s", &[]), bare.clone()],
+            "1 of 2 pods have no annotation ascend.com/ranktable: n/bare",
+            "annotation-missing",
+        ),
+        (
             vec![good.clone(), bare],
             "1 of 2 pods have no annotation ascend.com/ranktable: n/bare",
             "annotation-missing",

@@ -22,7 +22,7 @@ const PLAIN_KEYS: [&str; 7] =
 
 /// The pod, if the text is of the plain form.
 pub(super) fn read(text: &str) -> Option<PodData> {
-    let mut lines = text.split('\n').filter(|line| !line.is_empty()).peekable();
+    let mut lines = lines(text).filter(|line| !line.is_empty()).peekable();
     let mut pod = PodData::default();
     let mut seen = Seen::default();
     while let Some(line) = lines.next() {
@@ -49,7 +49,23 @@ enum Value<'a> {
 
 /// Which of the known keys have been there.
 #[derive(Default)]
-struct Seen(u32);
+struct Seen {
+    keys: u32,
+    /// The key after the last one, which comes next if all are written in order.
+    next: usize,
+}
+
+/// The lines. They are short: looking byte by byte finds an end sooner than what searches large texts.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.bytes().position(|byte| byte == b'\n').unwrap_or(text.len());
+        let (line, tail) = text.split_at_checked(end)?;
+        rest = tail.get(1..);
+        Some(line)
+    })
+}
 
 /// The devices, if a list of them follows.
 fn devices<'a>(lines: &mut Peekable<impl Iterator<Item = &'a str>>) -> Option<Vec<DeviceData>> {
@@ -109,13 +125,17 @@ fn indent(line: &str) -> usize {
 impl Seen {
     /// Notes a key that is known, in the known spelling, and new.
     fn note(&mut self, key: &str, keys: &[&str]) -> Option<()> {
-        let bit = 1 << keys.iter().position(|known| *known == key)?;
-        let new = self.0 & bit == 0;
-        self.0 |= bit;
+        let at = match keys.get(self.next) {
+            Some(next) if *next == key => self.next,
+            _ => keys.iter().position(|known| *known == key)?,
+        };
+        self.next = at + 1;
+        let new = self.keys & 1 << at == 0;
+        self.keys |= 1 << at;
         new.then_some(())
     }
 
     fn is_empty(&self) -> bool {
-        self.0 == 0
+        self.keys == 0
     }
 }

@@ -42,6 +42,19 @@ fn a_field_that_does_not_exist_is_an_error_with_its_place() {
 }
 
 #[test]
+fn pods_and_roles_are_there_for_templates_that_ask_for_them() {
+    let asked = "{{ len .SuperPods }} {{ len .Pods }}{{ range .Roles }} {{ len .Pods }}{{ end }}";
+    assert_eq!(render(asked, "a", false).unwrap(), "0 1 1");
+    let pods = |template: &str| {
+        let data = [("ranktable-template".to_owned(), template.to_owned())].into();
+        let template = ConfigMap { name: "t".into(), data, ..ConfigMap::default() };
+        let template = TableTemplate::read(&template, None).unwrap();
+        template.assemble(&pods(), &Request::default()).unwrap().pods.len()
+    };
+    assert_eq!((pods("{{ .Pods }}"), pods("{{ .SuperPods }}")), (1, 0));
+}
+
+#[test]
 fn a_json_file_holds_json() {
     let error = render("{\"a\": 1,}", "a.json", false).unwrap_err();
     assert_eq!(error.reason(), "output-not-json");

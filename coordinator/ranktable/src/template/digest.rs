@@ -12,11 +12,12 @@ const FORM: &str = "muster.dev/table-template/1";
 // === impl TableTemplate ===
 
 impl TableTemplate {
-    /// Whether a table shows addresses of the pods themselves, so that it cannot be made before they have any. As with
+    /// Whether a table shows addresses of the pods or of their hosts, which come later than devices do: it cannot be
+    /// made before they are known. As with
     /// `Pods` and `Roles`, the text decides: one that prints whole structs says so by mentioning the field, if only in
     /// a comment.
-    pub fn needs_pod_ips(&self) -> bool {
-        ["ContainerIp", "PodIp"].iter().any(|field| self.table.mentions(field))
+    pub fn needs_addresses(&self) -> bool {
+        ["ContainerIp", "PodIp", "HostIp"].iter().any(|field| self.table.mentions(field))
     }
 
     /// A digest of everything that decides a table and its place. Equal templates have equal digests, whatever their

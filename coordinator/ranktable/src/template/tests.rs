@@ -125,11 +125,12 @@ fn a_path_that_a_shell_would_read_otherwise_is_refused() {
 #[test]
 fn a_template_that_shows_addresses_of_pods_says_so() {
     let needs = |text: &str| {
-        TableTemplate::read(&config_map(&[(TABLE, text)]), None).unwrap().needs_pod_ips()
+        TableTemplate::read(&config_map(&[(TABLE, text)]), None).unwrap().needs_addresses()
     };
     assert!(needs("{{ range .Servers }}{{ .ContainerIp }}{{ end }}"));
     assert!(needs("{{/* ContainerIp */}}{{ toJson . }}"));
-    assert!(!needs("{{ range .Servers }}{{ .HostIp }}{{ .ServerId }}{{ end }}"));
+    assert!(needs("{{ range .Servers }}{{ .HostIp }}{{ end }}"));
+    assert!(!needs("{{ range .Servers }}{{ .ServerId }}{{ end }}"));
 }
 
 #[test]

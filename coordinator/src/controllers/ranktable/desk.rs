@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,9 @@ mod say;
 
 /// How long a record without pods and without owners is kept.
 const ORPHANED: Duration = Duration::from_secs(60);
+
+/// Things that are under way at once, over all groups.
+const MOST_FLIGHTS: usize = 32;
 
 /// All groups.
 struct Desk {
@@ -212,15 +216,16 @@ impl Desk {
         };
         // What is under way will tell what is there when it lands.
         if entry.busy {
+            entry.vanished = map.is_none();
             return;
         }
-        let read = map.as_deref().map(Record::read);
-        let newer = match (&read, &entry.group.record) {
-            (Some(read), Some(known)) => is_newer(&read.resource_version, &known.resource_version),
-            _ => true,
+        let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap_or_default();
+        let newer = match (map.as_deref(), &entry.group.record) {
+            (Some(map), Some(known)) => is_newer(&version(map), &known.resource_version),
+            (map, known) => map.is_some() || known.is_some(),
         };
         if newer {
-            entry.recorded(read, Timestamp::now());
+            entry.recorded(map.as_deref().map(Record::read), Timestamp::now());
             self.marked.insert(key);
         }
     }
@@ -268,6 +273,11 @@ impl Desk {
         let (now, clock) = (Timestamp::now(), Instant::now());
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.busy {
+            return;
+        }
+        if self.flights.len() >= MOST_FLIGHTS {
+            // When one lands there is room.
+            self.marked.insert(key.clone());
             return;
         }
         if let Some(later) = entry.not_before.filter(|later| *later > clock) {

@@ -32,6 +32,8 @@ pub struct Entry {
     pub group: Group,
     /// Whether something is under way.
     pub busy: bool,
+    /// Whether somebody has deleted the record since then.
+    pub vanished: bool,
     /// The table that the record names, ready to be handed out.
     pub table: Option<Table>,
     /// Who was told of it.
@@ -73,6 +75,7 @@ impl Entry {
         Self {
             group: Group::new(key),
             busy: false,
+            vanished: false,
             table: None,
             handed: BTreeSet::new(),
             complete: None,

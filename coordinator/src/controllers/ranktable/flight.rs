@@ -199,13 +199,15 @@ async fn attempt(
     }
 }
 
-/// The recorded table, or the same made again.
+/// The recorded table. Where everything is known that it was made from, it is made again: whoever may write ConfigMaps
+/// could have put another one there.
 async fn load(record: Arc<Record>, input: Option<Input>, hub: Hub) -> Landed {
     let generation = record.generation;
     let loaded = off(move || {
-        let blob = match record.table() {
-            Some(table) => hub.pack(&table).ok()?,
-            None => compose::compose(&input?, &hub).ok()?.blob,
+        let same = |input: &Input| record.template == Some(input.template.digest());
+        let blob = match input.filter(same) {
+            Some(input) => compose::compose(&input, &hub).ok()?.blob,
+            None => hub.pack(&record.table()?).ok()?,
         };
         (Some(blob.digest()) == record.digest).then_some(blob)
     });

@@ -220,9 +220,11 @@ impl Group {
             Ok(template) => template,
             Err(problem) => return Outlook::new(false, reason::TEMPLATE_INVALID, problem.clone()),
         };
-        let addresses = template.needs_pod_ips();
-        if addresses && live.iter().any(|member| member.pod.pod_ip.is_empty()) {
-            let with = live.iter().filter(|member| !member.pod.pod_ip.is_empty()).count();
+        let addresses = template.needs_addresses();
+        let addressed =
+            |member: &&&Member| !member.pod.pod_ip.is_empty() && !member.pod.host_ip.is_empty();
+        let with = live.iter().filter(addressed).count();
+        if addresses && with < size {
             let message = format!(
                 "{with} of {size} pods have an address, which the template {} needs",
                 template.name
@@ -252,7 +254,8 @@ impl Group {
             true => record.changed.clone(),
             false => seconds(now),
         };
-        let generation = record.generation.max(self.highest(&live)) + 1;
+        // Anybody may have written anything into the record.
+        let generation = record.generation.max(self.highest(&live)).saturating_add(1);
         let step = Step::Compose { generation, changed, members, input };
         Outlook {
             step,

@@ -88,7 +88,8 @@ impl Shown {
         }
     }
 
-    pub(super) fn clear(&self) {
+    /// Forgets all of them: another coordinator knows better.
+    pub(crate) fn clear(&self) {
         self.groups.lock().clear();
     }
 }

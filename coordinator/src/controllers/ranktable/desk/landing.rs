@@ -21,6 +21,7 @@ impl Desk {
         let metrics = self.outlets.metrics.clone();
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
+        let vanished = std::mem::take(&mut entry.vanished);
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
@@ -129,19 +130,14 @@ impl Desk {
                 if let Some(there) = there {
                     entry.recorded(there, now);
                 }
-                // Somebody who came after us has written: whatever we know is old.
-                let epoch = self.outlets.writer.fence().epoch();
-                let newer = entry
-                    .group
-                    .record
-                    .as_ref()
-                    .map(|record| record.epoch)
-                    .filter(|theirs| *theirs > epoch);
-                if let Some(theirs) = newer {
-                    tracing::warn!(group = %key, epoch, theirs, "a later leader has written; this one stops");
-                    return false;
-                }
             }
+        }
+        // What somebody else has done in the meantime.
+        let name = crate::names::record(&key.name);
+        if self.sources.records.named(&key.namespace, &name).is_some() {
+            self.record(&key.namespace, &name);
+        } else if vanished && let Some(entry) = self.entries.get_mut(key) {
+            entry.recorded(None, now);
         }
         true
     }
