@@ -4,6 +4,7 @@ mod suite {
     mod access;
     mod agent;
     mod behaviour;
+    mod docs;
     mod faults;
     mod jobset;
     mod logs;
