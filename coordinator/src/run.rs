@@ -115,6 +115,7 @@ impl Coordinator {
         wiring.webhooks(webhook_listener, &certificates, caches.templates.clone())?;
         let standing = wiring.election(addresses.hub);
         let groups = Shown::default();
+        wiring.registry.register_collector(Box::new(groups.clone()));
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),

@@ -1,7 +1,8 @@
 //! The demo: the [`World`] that the tests use, narrated.
 //!
 //! ```text
-//!   start (sandbox, nodes) ──▶ JobSet ──▶ pods run ──▶ devices read ──▶ pods end ──▶ table ──▶ stay up
+//!   start (sandbox, nodes, coordinators, agents) ──▶ JobSet ──▶ pods run ──▶ devices read ──▶ pods end
+//!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ stay up
 //! ```
 
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ use narrator::Narrator;
 mod agents;
 mod args;
 mod narrator;
+mod ranktable;
+mod stopwatch;
 mod story;
 mod table;
 

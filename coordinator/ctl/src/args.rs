@@ -8,7 +8,20 @@ use muster_ranktable::{Chip, Order};
 
 /// What Muster would do, tried on files. No cluster is needed.
 #[derive(Debug, Parser)]
-#[command(name = "musterctl", version, max_term_width = 100)]
+#[command(
+    name = "musterctl",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  kubectl get pods -l muster.dev/rank-group=train -o json > pods.json
+  musterctl ranktable render --template template.yaml --pods pods.json    the table they would get
+  musterctl ranktable check hccl.json                                     would HCCL take it?
+  musterctl ranktable diff before.json after.json                         who has another rank?
+  musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
+
+Exit codes: 0 well, 1 something was found, 2 wrong use."
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -99,7 +112,7 @@ pub struct RenderArgs {
     /// The template's ConfigMap, YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub template: PathBuf,
-    /// The parser's ConfigMap; without it the standard parser
+    /// The parser's ConfigMap; without it NAME.yaml beside the template, where the template names one
     #[arg(long, value_name = "FILE")]
     pub parser: Option<PathBuf>,
     /// A List of Pods, as kubectl get pods -o json prints it
@@ -178,7 +191,7 @@ pub struct InjectArgs {
     /// The template's ConfigMap, YAML or JSON
     #[arg(long, value_name = "FILE")]
     pub template: PathBuf,
-    /// The parser's ConfigMap; without it the standard parser
+    /// The parser's ConfigMap; without it NAME.yaml beside the template, where the template names one
     #[arg(long, value_name = "FILE")]
     pub parser: Option<PathBuf>,
     /// A Pod or a List of Pods, YAML or JSON; - for stdin

@@ -12,7 +12,7 @@ use crate::{Failure, input, say};
 
 pub(crate) fn inject(args: &InjectArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let template = input::config_map(&args.template)?;
-    let parser = args.parser.as_deref().map(input::config_map).transpose()?;
+    let parser = input::parser(args.parser.as_deref(), &template, &args.template)?;
     let template = TableTemplate::read(&template, parser.as_ref()).map_err(Failure::wrong)?;
     let template = Arc::new(template);
     let mut given = input::value(&args.pod)?;

@@ -37,6 +37,27 @@ pub(crate) fn config_map(path: &Path) -> Result<ConfigMap, Failure> {
     Ok(read)
 }
 
+/// The parser of a template: the file that was given, or the one beside the template that has its name.
+pub(crate) fn parser(
+    given: Option<&Path>,
+    template: &ConfigMap,
+    path: &Path,
+) -> Result<Option<ConfigMap>, Failure> {
+    let beside = path.with_file_name(format!("{}.yaml", template.parser_name()));
+    match given {
+        Some(path) => config_map(path).map(Some),
+        None if is_word(template.parser_name()) && beside.is_file() => {
+            config_map(&beside).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// A name that cannot lead elsewhere.
+fn is_word(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+}
+
 /// YAML or JSON.
 pub(crate) fn value(path: &Path) -> Result<Json, Failure> {
     let text = text(path)?;

@@ -10,7 +10,7 @@ use crate::{Failure, input};
 
 pub(crate) fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let template = input::config_map(&args.template)?;
-    let parser = args.parser.as_deref().map(input::config_map).transpose()?;
+    let parser = input::parser(args.parser.as_deref(), &template, &args.template)?;
     let template = match args.lenient {
         true => TableTemplate::read_unverified(&template, parser.as_ref()),
         false => TableTemplate::read(&template, parser.as_ref()),

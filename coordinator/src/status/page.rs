@@ -5,6 +5,7 @@ use std::fmt::Write;
 use muster_program::page::{STYLE, escape};
 
 use super::Snapshot;
+use crate::conditions::{RANKTABLE_DELIVERED, reason};
 
 /// No table on the page has more rows; JSON has them all.
 const MOST: usize = 500;
@@ -39,24 +40,40 @@ pub(super) fn render(now: &Snapshot) -> String {
 fn groups(page: &mut String, now: &Snapshot) {
     page.push_str("<h2>Rank groups</h2>");
     if now.groups.is_empty() {
-        let why = if now.epoch.is_some() { "None." } else { "The leader knows them." };
+        let why = match now.epoch {
+            Some(_) => "No pod carries the label muster.dev/rank-group.",
+            None => "Only the leader knows them: ask it.",
+        };
         let _written = write!(page, "<p class=\"none\">{why}</p>");
         return;
     }
-    page.push_str("<table><tr><th>group<th>pods<th>table<th>delivered<th>state");
+    page.push_str("<table><tr><th>group<th>pods<th>generation<th>delivered<th>state");
     for group in now.groups.iter().take(MOST) {
-        let class = if group.ready && group.delivered == group.receivers { "good" } else { "odd" };
+        let there = group.delivered == group.receivers;
+        let class = match () {
+            () if group.ready && there => "good",
+            () if reason::STUCK.contains(&group.reason.as_str()) => "bad",
+            () => "odd",
+        };
+        // Once there is a table, what matters is who lacks it.
+        let told = group.conditions.iter().find(|one| one.kind == RANKTABLE_DELIVERED);
+        let (word, message) = match told.filter(|_| group.ready && !there) {
+            Some(told) => (&told.reason, &told.message),
+            None => (&group.reason, &group.message),
+        };
+        let delivered = match group.receivers {
+            0 => "-".to_owned(),
+            receivers => format!("{} of {receivers}", group.delivered),
+        };
         let _written = write!(
             page,
-            "<tr><td>{}/{}<td>{}<td>{}<td>{} of {}<td><span class=\"{class}\">{}</span> {}",
+            "<tr><td>{}/{}<td>{}<td>{}<td>{delivered}<td><span class=\"{class}\">{}</span> {}",
             escape(&group.namespace),
             escape(&group.name),
             group.pods,
             group.generation,
-            group.delivered,
-            group.receivers,
-            escape(&group.reason),
-            escape(&group.message),
+            escape(word),
+            escape(message),
         );
     }
     page.push_str("</table>");

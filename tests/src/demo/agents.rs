@@ -70,7 +70,7 @@ pub(super) async fn show_annotations(
             .collect();
         let more = table.devices.len().saturating_sub(first.len());
         narrator.more(&format!(
-            "{}: server_id {}, devices {}, and {more} more",
+            "{}: server_id {}\ndevices {}, and {more} more",
             table.pod_name,
             table.server_id,
             first.join(", ")

@@ -3,10 +3,10 @@
 use clap::Parser;
 
 /// Shows Muster on a whole cluster that lives in this one process: an API server
-/// in memory, simulated Ascend and NVIDIA nodes, and a JobSet that runs on them to
-/// completion.
+/// in memory, simulated Ascend and NVIDIA nodes with their agents, coordinators, a
+/// JobSet that runs to completion, and one whose pods get a rank table.
 ///
-/// Nothing is installed and nothing leaves 127.0.0.1. When the JobSet is done the
+/// Nothing is installed and nothing leaves 127.0.0.1. When the table is there the
 /// cluster stays up for you to play with, until Ctrl-C; then it is gone without a
 /// trace.
 #[derive(Debug, Parser)]
@@ -24,7 +24,7 @@ With MUSTER_KUBECONFIG=<file> the same is shown on a real cluster, in a
 namespace and with simulated nodes of its own that are taken away at the end."
 )]
 pub struct Args {
-    /// End when the JobSet has ended, with exit code 0 or 1
+    /// End when the table is there, with exit code 0; without it with 1
     #[arg(long)]
     pub once: bool,
 

@@ -10,7 +10,7 @@ use kube::api::{Api, ListParams};
 
 use super::narrator::Narrator;
 use super::table::{WIDTH, short_ids, table};
-use super::{PROFILES, agents};
+use super::{PROFILES, agents, ranktable};
 use crate::World;
 use crate::world::jobset::{phase, selector, summary};
 use crate::world::{Ended, HeldDevices, Seen, until_told};
@@ -39,11 +39,17 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
         narrator.step("starting an API server in memory and its controllers");
     }
     narrator.step(&format!(
-        "starting {nodes} nodes of each of {} kinds, each with its agent",
+        "starting {nodes} nodes of each of {} kinds, each with its agent, and 2 coordinators",
         PROFILES.len()
     ));
     let plan = PROFILES.iter().fold(World::new(), |plan, p| plan.nodes_of(*p, nodes));
-    let world = plan.port(port).agents().start().await.context("the cluster does not start")?;
+    let world = plan
+        .port(port)
+        .coordinators(2)
+        .agents()
+        .start()
+        .await
+        .context("the cluster does not start")?;
     narrator.step("the cluster is up");
     narrator.more(&format!(
         "URL         {}\nkubeconfig  {}\nnodes' /    {}",
@@ -54,7 +60,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
     Ok(world)
 }
 
-/// Shows nodes, a JobSet on its way to completion, and which pod had which devices.
+/// Shows nodes, a JobSet on its way to completion, which pod had which devices, and another JobSet that gets its rank table.
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
     agents::show(narrator, world).await?;
@@ -100,8 +106,9 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     for pod in &pods {
         ensure!(phase(pod) == "Succeeded", "pod {} is {}", pod.name_any(), phase(pod));
     }
-    show_commands(narrator, world);
-    Ok(())
+    ranktable::tell(narrator, world).await?;
+    narrator.plain("");
+    show_commands(narrator, world).await
 }
 
 pub(super) async fn wait<T>(
@@ -197,17 +204,21 @@ fn show_pods(narrator: &mut Narrator, pods: &[Pod], held: &BTreeMap<String, Held
     }
 }
 
-fn show_commands(narrator: &mut Narrator, world: &World) {
+async fn show_commands(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     let namespace = match world.namespace() {
         "default" => String::new(),
         other => format!(" -n {other}"),
     };
+    let kubectl = format!("kubectl{namespace}");
+    let tables = ranktable::commands(world, &kubectl).await?;
     narrator.plain(&format!(
         "Worth trying in another terminal while `cargo demo` is up (without --once):\n\
          \x20 export KUBECONFIG={}\n\
          \x20 kubectl get nodes -L node.kubernetes.io/instance-type\n\
-         \x20 kubectl{namespace} get jobsets,jobs,pods -o wide\n\
-         \x20 kubectl{namespace} describe jobset {JOBSET}\n",
+         \x20 {kubectl} get jobsets,jobs,pods -o wide\n\
+         \x20 {kubectl} describe jobset {JOBSET}\n\
+         {tables}",
         world.kubeconfig().display(),
     ));
+    Ok(())
 }

@@ -266,7 +266,7 @@ impl Coordinators {
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
             namespace: NAMESPACE.to_owned(),
-            identity: lead::identity("test"),
+            identity: lead::identity(ACCOUNT),
             lease,
             hub: anywhere,
             hub_address: None,

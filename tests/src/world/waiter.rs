@@ -12,18 +12,24 @@ const TURN: Duration = Duration::from_millis(500);
 
 /// The agent's own waiter, on the file that its command names.
 pub(super) async fn agent(context: ContainerContext) -> i32 {
-    let Some(file) = argument(&context, "--file").and_then(|file| context.path(&file)) else {
-        return 2;
-    };
+    let Some(named) = argument(&context, "--file") else { return 2 };
+    let Some(file) = context.path(&named) else { return 2 };
+    let host = file.display().to_string();
     while !context.stop.is_cancelled() {
         let file = file.clone();
         let waited = tokio::task::spawn_blocking(move || {
             let mut log = Vec::new();
-            wait::wait(&file, Some(TURN), &mut log).map_err(|error| error.reason())
+            let waited = wait::wait(&file, Some(TURN), &mut log).map_err(|error| error.reason());
+            (waited, log)
         });
         match waited.await {
-            Ok(Ok(())) => return 0,
-            Ok(Err("timed-out")) => {}
+            Ok((Ok(()), log)) => {
+                // In its container the file has the name that the command says.
+                let log = String::from_utf8_lossy(&log).replace(&host, &named);
+                log.lines().for_each(|line| context.log.line(line));
+                return 0;
+            }
+            Ok((Err("timed-out"), _)) => {}
             _ => return 1,
         }
     }

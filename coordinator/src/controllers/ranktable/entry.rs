@@ -14,7 +14,7 @@ use super::flight::{Table, Task};
 use super::group::{Group, Outlook, Patience, Step, Template, seconds};
 use super::member::{GroupKey, Home, Member};
 use super::record::{Content, Record, State};
-use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY};
+use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
 use crate::hub::Hub;
 
 /// Permissions of a table: a pod's containers may run as anybody.
@@ -268,9 +268,9 @@ impl Entry {
         let all = self.group.live().filter(|member| member.home != Home::None).count();
         let size = self.group.live().count();
         let message = format!("generation {generation}, {size} pods");
-        conditions::set(&mut list, RANKTABLE_READY, true, "Published", &message, &now);
+        conditions::set(&mut list, RANKTABLE_READY, true, reason::PUBLISHED, &message, &now);
         let message = format!("0 of {all} pods have generation {generation}");
-        conditions::set(&mut list, RANKTABLE_DELIVERED, false, "Delivering", &message, &now);
+        conditions::set(&mut list, RANKTABLE_DELIVERED, false, reason::DELIVERING, &message, &now);
         list
     }
 
@@ -300,9 +300,9 @@ impl Entry {
         if let Some((generation, standing)) = self.standing() {
             let late = self.is_late(patience, now) && !standing.is_complete();
             let (status, reason) = match () {
-                () if standing.is_complete() => (true, "Delivered"),
-                () if late => (false, "Late"),
-                () => (false, "Delivering"),
+                () if standing.is_complete() => (true, reason::DELIVERED),
+                () if late => (false, reason::LATE),
+                () => (false, reason::DELIVERING),
             };
             let message = standing.message(generation, late);
             conditions::set(&mut list, RANKTABLE_DELIVERED, status, reason, &message, &text);
@@ -310,9 +310,11 @@ impl Entry {
         let words = |list: &[Condition]| -> Vec<(String, String, String)> {
             // Who is late may change; how many still wait is not worth a write of its own.
             let message = |one: &Condition| match one.reason.as_str() {
-                "Late" | "Delivered" | "Published" | "Timeout" | "GenerationFailed" => {
-                    one.message.clone()
-                }
+                reason::LATE
+                | reason::DELIVERED
+                | reason::PUBLISHED
+                | reason::TIMEOUT
+                | reason::GENERATION_FAILED => one.message.clone(),
                 _ => String::new(),
             };
             list.iter().map(|one| (one.status.clone(), one.reason.clone(), message(one))).collect()

@@ -19,6 +19,7 @@ use muster_ranktable::TableTemplate;
 use super::digests;
 use super::member::{GroupKey, Home, Life, Member};
 use super::record::{LAST_GENERATION, Record, State};
+use crate::conditions::reason;
 
 /// Times that decide.
 #[derive(Clone, Debug)]
@@ -166,18 +167,21 @@ impl Group {
         let done = self.members.values().filter(|member| member.life == Life::Done).count();
         let wait = |reason, message: String| Outlook::wait(reason, message);
         let Some(youngest) = self.youngest() else {
-            return wait("NoPods", "no pod of the group is there".to_owned());
+            return wait(reason::NO_PODS, "no pod of the group is there".to_owned());
         };
         let Some(record) = &self.record else {
             return Outlook {
                 step: Step::Create,
-                ..wait("Waiting", "the record is being created".to_owned())
+                ..wait(reason::WAITING, "the record is being created".to_owned())
             };
         };
         let size = match &youngest.marks.size {
             Ok(size) => *size,
             Err(problem) => {
-                return wait("InvalidMarks", format!("pod {}: {problem}", youngest.pod.name));
+                return wait(
+                    reason::INVALID_MARKS,
+                    format!("pod {}: {problem}", youngest.pod.name),
+                );
             }
         };
         let members = digests::members(&live);
@@ -186,17 +190,17 @@ impl Group {
         if done > 0 {
             let message = format!("{done} of {size} pods have finished; the table stays as it is");
             let step = if published { Step::HandOut } else { Step::Wait };
-            return Outlook { step, ..Outlook::new(published, "Finished", message) };
+            return Outlook { step, ..Outlook::new(published, reason::FINISHED, message) };
         }
         let same = record.members == Some(members);
         let by_map = live.iter().any(|member| matches!(member.home, Home::ConfigMap { .. }));
         if published && !same && by_map {
             let message = "pods have come or gone; the last table is taken away".to_owned();
-            return Outlook { step: Step::Blank, ..wait("Changing", message) };
+            return Outlook { step: Step::Blank, ..wait(reason::CHANGING, message) };
         }
         if live.len() != size {
             let message = format!("{} of {size} pods are there", live.len());
-            return self.lacking("WaitingForPods", message, patience, now);
+            return self.lacking(reason::WAITING_FOR_PODS, message, patience, now);
         }
         let bare: Vec<&&Member> = live.iter().filter(|member| member.devices.is_none()).collect();
         if !bare.is_empty() {
@@ -207,13 +211,16 @@ impl Group {
                     record.generation,
                     bare.len()
                 );
-                return Outlook { step: Step::HandOut, ..Outlook::new(true, "Published", message) };
+                return Outlook {
+                    step: Step::HandOut,
+                    ..Outlook::new(true, reason::PUBLISHED, message)
+                };
             }
             return self.bare(&bare, size, patience, now);
         }
         let template = match template {
             Ok(template) => template,
-            Err(problem) => return Outlook::new(false, "TemplateInvalid", problem.clone()),
+            Err(problem) => return Outlook::new(false, reason::TEMPLATE_INVALID, problem.clone()),
         };
         let addresses = template.needs_addresses();
         let addressed =
@@ -224,7 +231,7 @@ impl Group {
                 "{with} of {size} pods have an address, which the template {} needs",
                 template.name
             );
-            return self.lacking("WaitingForAddresses", message, patience, now);
+            return self.lacking(reason::WAITING_FOR_ADDRESSES, message, patience, now);
         }
         let input = digests::input(&live, addresses);
         let started = live.iter().any(|member| member.started);
@@ -233,14 +240,17 @@ impl Group {
             let message = format!("generation {}, {size} pods", record.generation);
             let behind = self.highest(&live) > record.generation;
             if !behind {
-                return Outlook { step: Step::HandOut, ..Outlook::new(true, "Published", message) };
+                return Outlook {
+                    step: Step::HandOut,
+                    ..Outlook::new(true, reason::PUBLISHED, message)
+                };
             }
         }
         if let Some(failed) = &self.failed
             && failed.input == input
             && failed.template == template.digest()
         {
-            return Outlook::new(false, "GenerationFailed", failed.message.clone());
+            return Outlook::new(false, reason::GENERATION_FAILED, failed.message.clone());
         }
         let changed = match record.input == Some(input) && !record.changed.is_empty() {
             true => record.changed.clone(),
@@ -251,7 +261,11 @@ impl Group {
         let step = Step::Compose { generation, changed, members, input };
         Outlook {
             step,
-            ..Outlook::new(false, "Composing", format!("generation {generation} is being made"))
+            ..Outlook::new(
+                false,
+                reason::COMPOSING,
+                format!("generation {generation} is being made"),
+            )
         }
     }
 
@@ -289,7 +303,7 @@ impl Group {
             size - bare.len(),
             named.join(", ")
         );
-        let outlook = self.lacking("WaitingForDevices", message, patience, now);
+        let outlook = self.lacking(reason::WAITING_FOR_DEVICES, message, patience, now);
         let placed = bare.iter().filter(|member| !member.pod.node.is_empty());
         let since = self.since(now);
         let quiet = after(since, patience.missing);
@@ -317,7 +331,7 @@ impl Group {
         let end = after(self.since(now), limit);
         if end <= now {
             let message = format!("{message}, after {} s", limit.as_secs());
-            return Outlook::new(false, "Timeout", message);
+            return Outlook::new(false, reason::TIMEOUT, message);
         }
         Outlook { again: Some(end), ..Outlook::new(false, reason, message) }
     }
@@ -343,10 +357,7 @@ impl Outlook {
 
     /// Whether somebody must do something: it will not get better by itself.
     pub fn has_failed(&self) -> bool {
-        matches!(
-            self.verdict.reason,
-            "Timeout" | "TemplateInvalid" | "GenerationFailed" | "InvalidMarks"
-        )
+        reason::STUCK.contains(&self.verdict.reason)
     }
 }
 

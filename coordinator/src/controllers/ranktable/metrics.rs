@@ -5,7 +5,6 @@ use std::time::Duration;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
@@ -14,13 +13,6 @@ use prometheus_client::registry::{Registry, Unit};
 pub struct Reason {
     /// Lower case, with dashes.
     pub reason: &'static str,
-}
-
-/// How groups stand.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct GroupState {
-    /// The reason of its condition.
-    pub state: &'static str,
 }
 
 /// A part of the way of a table.
@@ -54,8 +46,6 @@ pub struct Metrics {
     pub parts: Family<Part, Histogram>,
     /// From complete input to the last agent's word that the file is there.
     pub delivery: Histogram,
-    /// Groups.
-    pub groups: Family<GroupState, Gauge>,
 }
 
 // === impl Metrics ===
@@ -78,7 +68,6 @@ impl Default for Metrics {
                 Histogram::new(exponential_buckets(0.00025, 2.0, 16))
             }),
             delivery: Histogram::new(exponential_buckets(0.002, 2.0, 16)),
-            groups: Family::default(),
         }
     }
 }
@@ -121,6 +110,5 @@ impl Metrics {
             Unit::Seconds,
             self.delivery.clone(),
         );
-        own.register("rank_groups", "Rank groups by state", self.groups.clone());
     }
 }

@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -86,5 +91,19 @@ impl Shown {
     /// Forgets all of them: another coordinator knows better.
     pub(crate) fn clear(&self) {
         self.groups.lock().clear();
+    }
+}
+
+/// Counted when somebody asks, so the numbers are those of the page.
+impl Collector for Shown {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let groups = Family::<[(&'static str, String); 1], Gauge>::default();
+        for group in self.all() {
+            groups.get_or_create(&[("reason", group.reason.clone())]).inc();
+        }
+        let help = "Rank groups by the reason of RanktableReady; the leader knows them";
+        let described =
+            encoder.encode_descriptor("muster_rank_groups", help, None, MetricType::Gauge)?;
+        groups.encode(described)
     }
 }

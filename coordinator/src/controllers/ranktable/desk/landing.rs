@@ -11,6 +11,7 @@ use super::super::member::{GroupKey, Home};
 use super::super::metrics::{MAKE, RECORD, Reason};
 use super::super::record::{Content, Record};
 use super::Desk;
+use crate::events::reason as happened;
 use crate::write::WriteError;
 
 impl Desk {
@@ -33,7 +34,7 @@ impl Desk {
                     self.tell(
                         key,
                         false,
-                        "RanktableConfigMapCreated",
+                        happened::CONFIG_MAP_CREATED,
                         format!("ConfigMap {name} is there, empty"),
                     );
                 }
@@ -62,7 +63,7 @@ impl Desk {
                     took
                 );
                 tracing::info!(group = %key, generation, ranks = composed.ranks, digest = %composed.digest(), "published");
-                self.tell(key, false, "RanktableGenerated", note);
+                self.tell(key, false, happened::GENERATED, note);
                 if lost || unread {
                     let size = composed.text.len();
                     let held = if lost {
@@ -73,7 +74,7 @@ impl Desk {
                     let note = format!(
                         "the table has {size} bytes, a ConfigMap holds 1 MiB: {held}; use the delivery by agents"
                     );
-                    self.tell(key, true, "RanktableTooLarge", note);
+                    self.tell(key, true, happened::TOO_LARGE, note);
                 }
                 self.check(key, composed.text);
             }

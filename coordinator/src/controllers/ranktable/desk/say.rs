@@ -8,7 +8,8 @@ use muster_ranktable::{Facts, Severity, check};
 use super::super::member::GroupKey;
 use super::super::shown::GroupStatus;
 use super::Desk;
-use crate::conditions::{self, RANKTABLE_DELIVERED, RANKTABLE_READY};
+use crate::conditions::{self, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
+use crate::events::reason as happened;
 
 /// A table beyond this is not checked while it runs: `musterctl ranktable check` does that.
 const CHECKED: usize = 4 * 1024 * 1024;
@@ -29,12 +30,12 @@ impl Desk {
         }
         if !outlook.missing.is_empty() && !said.missing {
             said.missing = true;
-            notes.push((true, "PodRanktableAnnotationMissing", outlook.verdict.message.clone()));
+            notes.push((true, happened::ANNOTATION_MISSING, outlook.verdict.message.clone()));
         }
         if outlook.has_failed() && said.failed.as_ref() != Some(&outlook.verdict.message) {
             said.failed = Some(outlook.verdict.message.clone());
             let note = format!("{}: {}", outlook.verdict.reason, outlook.verdict.message);
-            notes.push((true, "RanktableGenerationFailed", note));
+            notes.push((true, happened::GENERATION_FAILED, note));
         }
         if let Some((generation, standing)) = &standing {
             if standing.is_complete() && said.delivered < *generation && outlook.verdict.ready {
@@ -48,12 +49,12 @@ impl Desk {
                     .unwrap_or_default();
                 notes.push((
                     false,
-                    "RanktableDelivered",
+                    happened::DELIVERED,
                     format!("{}{took}", standing.message(*generation, false)),
                 ));
             } else if !standing.is_complete() && late && said.late < *generation {
                 said.late = *generation;
-                notes.push((true, "RanktableLate", standing.message(*generation, true)));
+                notes.push((true, happened::LATE, standing.message(*generation, true)));
             }
         }
         entry.said = said;
@@ -70,9 +71,9 @@ impl Desk {
         );
         if let Some((generation, standing)) = &standing {
             let reason = match () {
-                () if standing.is_complete() => "Delivered",
-                () if late => "Late",
-                () => "Delivering",
+                () if standing.is_complete() => reason::DELIVERED,
+                () if late => reason::LATE,
+                () => reason::DELIVERING,
             };
             let message = standing.message(*generation, late);
             conditions::set(
@@ -143,7 +144,7 @@ impl Desk {
                     first.message,
                     first.remedy
                 );
-                events.warning(&about, "RanktableDoubtful", note).await;
+                events.warning(&about, happened::DOUBTFUL, note).await;
             }
         });
     }
