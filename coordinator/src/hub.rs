@@ -21,6 +21,7 @@ use muster_proto::link::LARGEST_MESSAGE;
 use muster_proto::pod::PodDevices;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, broadcast};
+use tokio::time::Instant;
 use tonic::Status;
 
 mod accept;
@@ -91,6 +92,8 @@ pub struct Changed {
     pub node: String,
     /// What.
     pub what: What,
+    /// When the hub heard of it.
+    pub at: Instant,
 }
 
 /// What may change about a node.
@@ -192,7 +195,7 @@ impl Hub {
 
     /// Packs a table, or finds it packed. Takes milliseconds per megabyte: not for an async task.
     pub fn pack(&self, table: &[u8]) -> Result<Arc<Blob>, TooLarge> {
-        self.inner.blobs.pack(table)
+        self.inner.blobs.pack(table, &self.inner.metrics.packed)
     }
 
     /// Hears of changes. Who is told that it lagged must look at everything again.
@@ -247,7 +250,8 @@ impl Hub {
 
     fn changed(&self, node: &str, what: What) {
         // Nobody may listen yet.
-        let _ = self.inner.changes.send(Changed { node: node.to_owned(), what });
+        let _ =
+            self.inner.changes.send(Changed { node: node.to_owned(), what, at: Instant::now() });
     }
 }
 

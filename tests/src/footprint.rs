@@ -21,7 +21,7 @@ use crate::World;
 use crate::world::{HOLD, Seen};
 
 mod process;
-mod table;
+pub(crate) mod table;
 
 use process::Usage;
 

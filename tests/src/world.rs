@@ -19,12 +19,14 @@ mod cluster;
 pub mod coordinators;
 mod devices;
 mod gate;
+mod guillotine;
 pub mod jobset;
 mod manifest;
 mod plan;
 mod service;
 mod wait;
 mod waiter;
+mod wire;
 
 use agents::Agents;
 use cluster::Cluster;
@@ -33,10 +35,12 @@ use manifest::Kinds;
 
 pub use devices::HeldDevices;
 pub use gate::{Gate, HOLD};
+pub use guillotine::{Guillotine, Side};
 pub use jobset::Ended;
 pub use plan::Plan;
 pub use wait::{PATIENCE, Seen, until, until_told};
 pub use waiter::table_file;
+pub use wire::{Held, Wire};
 
 /// The environment variable that names the kubeconfig of a real cluster.
 pub const KUBECONFIG: &str = "MUSTER_KUBECONFIG";

@@ -4,6 +4,8 @@ mod suite {
     mod access;
     mod agent;
     mod behaviour;
+    mod crash;
+    mod delivery;
     mod docs;
     mod faults;
     mod jobset;
@@ -12,6 +14,8 @@ mod suite {
     mod ranktable;
     mod restart;
     mod scale;
+    mod stability;
     mod thousand;
+    mod truth;
     mod workload;
 }

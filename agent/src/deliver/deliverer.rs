@@ -150,7 +150,7 @@ impl Deliverer {
     ) -> Result<Delivered, Refused> {
         let begun = Instant::now();
         let metrics = &self.inner.metrics;
-        let result = self.follow(epoch, &delivery, packed).await;
+        let result = self.follow(epoch, &delivery, packed, begun).await;
         metrics.took(begun.elapsed());
         match &result {
             Ok(result) => metrics.count(result),
@@ -166,6 +166,7 @@ impl Deliverer {
         epoch: u64,
         delivery: &Delivery,
         packed: Bytes,
+        ordered: Instant,
     ) -> Result<&'static str, Refused> {
         let inner = &self.inner;
         let place = &delivery.place;
@@ -184,7 +185,7 @@ impl Deliverer {
                 Decision::Refuse(refusal) => return Err(refusal.into()),
                 Decision::Write | Decision::AlreadyThere => {
                     let (result, same) =
-                        self.attempt(delivery.clone(), packed.clone(), turn).await?;
+                        self.attempt(delivery.clone(), packed.clone(), ordered, turn).await?;
                     match result {
                         Err(error)
                             if error.is_early() && waited < inner.settings.volume_patience => {}
@@ -203,6 +204,7 @@ impl Deliverer {
         &self,
         delivery: Delivery,
         packed: Bytes,
+        ordered: Instant,
         turn: OwnedMutexGuard<()>,
     ) -> Result<(Result<&'static str, WriteError>, OwnedMutexGuard<()>), Refused> {
         let weight = if packed.len() > LARGE { AT_ONCE } else { 1 };
@@ -210,7 +212,7 @@ impl Deliverer {
         let slot = slot.map_err(Refused::internal)?;
         let ledger = self.inner.ledger.clone();
         let work = tokio::task::spawn_blocking(move || {
-            let result = ledger.write(&delivery, &packed);
+            let result = ledger.write(&delivery, &packed, ordered);
             drop(slot);
             (result, turn)
         });

@@ -3,6 +3,7 @@
 //! Everything here may block and is called from threads that may. Who is first is the caller's business.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use parking_lot::Mutex;
@@ -147,11 +148,12 @@ impl Ledger {
         tables.into_values().collect()
     }
 
-    /// Writes a table that may be written, unless it is there; says which.
+    /// Writes a table that may be written, unless it is there; says which. It was ordered then.
     pub(super) fn write(
         &self,
         delivery: &Delivery,
         packed: &[u8],
+        ordered: Instant,
     ) -> Result<&'static str, WriteError> {
         let Delivery { place, generation, digest, .. } = delivery;
         let known = self.records.lock().get(place).copied();
@@ -164,11 +166,11 @@ impl Ledger {
         }
         let written = self.writer.write(delivery, packed, &|| ());
         let print = written.inspect_err(|_| self.verify_one(place))?;
+        self.metrics.wrote(print.bytes, ordered.elapsed());
         let since = jiff::Timestamp::now().as_second();
         let (generation, digest) = (*generation, *digest);
         let record = Record { generation, digest, since, print, lost: false };
         self.records.lock().set(place.clone(), record);
-        self.metrics.wrote(print.bytes);
         self.save();
         tracing::info!(%place, generation, bytes = print.bytes, "table delivered");
         Ok("written")

@@ -16,6 +16,7 @@ const SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.04, 0.1, 0.5, 
 pub struct Metrics {
     orders: Family<Outcome, Counter>,
     duration: Histogram,
+    readable: Histogram,
     bytes: Counter,
 }
 
@@ -31,6 +32,7 @@ impl Default for Metrics {
         Self {
             orders: Family::default(),
             duration: Histogram::new(SECONDS),
+            readable: Histogram::new(SECONDS),
             bytes: Counter::default(),
         }
     }
@@ -44,6 +46,9 @@ impl Metrics {
         let help = "Time from an order to its acknowledgement";
         let name = "delivery_duration";
         registry.register_with_unit(name, help, Unit::Seconds, self.duration.clone());
+        let help = "Time from an order to the moment when its table can be read";
+        let name = "readable_duration";
+        registry.register_with_unit(name, help, Unit::Seconds, self.readable.clone());
         let help = "Bytes of tables written into volumes, unpacked";
         registry.register("delivered_bytes", help, self.bytes.clone());
     }
@@ -56,7 +61,8 @@ impl Metrics {
         self.duration.observe(time.as_secs_f64());
     }
 
-    pub(super) fn wrote(&self, bytes: u64) {
+    pub(super) fn wrote(&self, bytes: u64, time: Duration) {
+        self.readable.observe(time.as_secs_f64());
         self.bytes.inc_by(bytes);
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use muster_proto::delivery::{Digest, LARGEST_PACKED, LARGEST_TABLE};
 use muster_proto::link::{Chunk, LARGEST_CHUNK};
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 
 /// A level at which packing a table of 10 MiB takes some 30 ms.
 const LEVEL: i32 = 3;
@@ -109,8 +110,8 @@ impl Blob {
 // === impl Blobs ===
 
 impl Blobs {
-    /// Packs a table unless somebody holds it packed already.
-    pub fn pack(&self, table: &[u8]) -> Result<Arc<Blob>, TooLarge> {
+    /// Packs a table unless somebody holds it packed already; counts those that it packs.
+    pub fn pack(&self, table: &[u8], packed: &Counter) -> Result<Arc<Blob>, TooLarge> {
         if table.len() as u64 > LARGEST_TABLE {
             return Err(TooLarge::Table(table.len()));
         }
@@ -119,6 +120,7 @@ impl Blobs {
             return Ok(blob);
         }
         let blob = Arc::new(Blob::pack(table)?);
+        packed.inc();
         let mut known = self.known.lock();
         known.retain(|_, blob| blob.strong_count() > 0);
         known.insert(digest, Arc::downgrade(&blob));
@@ -132,11 +134,12 @@ mod tests {
 
     #[test]
     fn a_table_is_packed_once_and_forgotten_when_nobody_holds_it() {
-        let blobs = Blobs::default();
-        let one = blobs.pack(b"table").unwrap();
-        assert!(Arc::ptr_eq(&one, &blobs.pack(b"table").unwrap()));
+        let (blobs, packed) = (Blobs::default(), Counter::default());
+        let one = blobs.pack(b"table", &packed).unwrap();
+        assert!(Arc::ptr_eq(&one, &blobs.pack(b"table", &packed).unwrap()));
+        assert_eq!(packed.get(), 1);
         drop(one);
-        blobs.pack(b"other").unwrap();
+        blobs.pack(b"other", &packed).unwrap();
         assert!(!blobs.known.lock().contains_key(&Digest::of(b"table")));
     }
 

@@ -27,6 +27,8 @@ pub struct Metrics {
     pub received: Counter,
     /// Messages that went.
     pub sent: Counter,
+    /// Tables that were packed: once each, whoever gets them.
+    pub packed: Counter,
     /// Bytes of tables that went.
     pub table_bytes: Counter,
     /// Whole inventories that came.
@@ -54,6 +56,7 @@ impl Metrics {
         registry.register("peers", "Agents with a stream", self.peers.clone());
         registry.register("received_messages", "Messages from agents", self.received.clone());
         registry.register("sent_messages", "Messages to agents", self.sent.clone());
+        registry.register("packed_tables", "Tables packed to be sent", self.packed.clone());
         registry.register("table_bytes", "Packed bytes of tables sent", self.table_bytes.clone());
         registry.register("inventories", "Inventories received", self.inventories.clone());
         registry.register("delivered_tables", "Tables that agents wrote", self.delivered.clone());

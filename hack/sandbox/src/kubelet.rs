@@ -67,6 +67,8 @@ pub struct NodeSpec {
     /// Whether it has files: hardware, volumes, checkpoint. Without them nothing is written below `root`
     /// but the socket, and ConfigMaps and Secrets of volumes are not looked at.
     pub files: bool,
+    /// Whether the files of its hardware are among them.
+    pub hardware: bool,
     /// Labels beside those of the profile.
     pub labels: BTreeMap<String, String>,
     /// Its taints, as in `spec.taints`.
@@ -80,7 +82,8 @@ pub struct KubeletOptions {
     pub containers: Containers,
     /// Whether pods may ask for their containers to be processes on this host.
     pub allow_exec: bool,
-    /// How often volumes follow changes; zero: at once.
+    /// How often volumes follow changes of what they show, up to half as long again as the kubelet does it; a change of
+    /// the pod itself makes it look at once. Zero: always at once.
     pub sync: Duration,
     /// How often leases are renewed.
     pub lease: Duration,
@@ -143,9 +146,16 @@ impl NodeSpec {
             root: root.into(),
             pod_resources: true,
             files: true,
+            hardware: true,
             labels: BTreeMap::new(),
             taints: Vec::new(),
         }
+    }
+
+    /// A node with volumes, checkpoint and socket, and without the hundreds of files of its hardware: for tests with very
+    /// many that are delivered to.
+    pub fn lean(name: &str, profile: Profile, index: u32, root: impl Into<PathBuf>) -> Self {
+        Self { hardware: false, ..Self::new(name, profile, index, root) }
     }
 
     /// A node that writes no files: for tests with very many.

@@ -44,7 +44,7 @@ impl World {
         self.permit_agents().await.context("the agents' permissions")?;
         let address = self.coordinators()?.address();
         let mut agents = Agents::new(address, &self.folder().join("hub"));
-        for node in nodes.iter().filter(|node| node.files) {
+        for node in nodes.iter().filter(|node| node.files && node.hardware) {
             let settings = agents.settings(self, &node.name, &node.root).await?;
             agents.add(self, settings).await?;
         }

@@ -157,7 +157,9 @@ impl World {
             }
         }
         let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        self.create_if_missing(document).await?;
+        // A world that broke off may have left one that calls nobody.
+        self.remove_webhook().await;
+        self.create_object(document).await?;
         let api: Api<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration> =
             Api::all(self.client());
         self.until("the CA in the webhook configuration", async || {

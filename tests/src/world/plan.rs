@@ -17,7 +17,7 @@ pub(super) const WORLD: &str = "sandbox.muster.dev/world";
 /// Settings of a world to come.
 #[derive(Debug, Default)]
 pub struct Plan {
-    nodes: Vec<(Profile, u32, bool)>,
+    nodes: Vec<(Profile, u32, Files)>,
     containers: Containers,
     pub(super) strict: bool,
     pub(super) seed: u64,
@@ -26,6 +26,15 @@ pub struct Plan {
     pub(super) agents: bool,
     pub(super) coordinators: usize,
     pub(super) choices: Choices,
+}
+
+/// What a node has on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    All,
+    /// Volumes, checkpoint and socket.
+    Lean,
+    None,
 }
 
 // === impl Plan ===
@@ -38,13 +47,20 @@ impl Plan {
 
     /// So many nodes of a profile, with all their files and their socket.
     pub fn nodes_of(mut self, profile: Profile, count: u32) -> Self {
-        self.nodes.push((profile, count, true));
+        self.nodes.push((profile, count, Files::All));
+        self
+    }
+
+    /// So many nodes of a profile with volumes, checkpoint and socket, and without the files of their hardware: who wants
+    /// agents there lays out what they shall find, and starts them.
+    pub fn lean_nodes_of(mut self, profile: Profile, count: u32) -> Self {
+        self.nodes.push((profile, count, Files::Lean));
         self
     }
 
     /// So many nodes of a profile without files or socket, for very many.
     pub fn bare_nodes_of(mut self, profile: Profile, count: u32) -> Self {
-        self.nodes.push((profile, count, false));
+        self.nodes.push((profile, count, Files::None));
         self
     }
 
@@ -72,7 +88,7 @@ impl Plan {
         self
     }
 
-    /// Runs a coordinator, and a real agent on every node that has files.
+    /// Runs a coordinator, and a real agent on every node that has all files.
     pub fn agents(mut self) -> Self {
         self.agents = true;
         self.coordinators = self.coordinators.max(1);
@@ -112,8 +128,9 @@ impl Plan {
                 let index = specs.len() as u32;
                 let mut spec = match files {
                     // Short: the path of a socket has at most 107 bytes.
-                    true => NodeSpec::new(&name, *profile, index, folder.join(&plain)),
-                    false => NodeSpec::bare(&name, *profile, index),
+                    Files::All => NodeSpec::new(&name, *profile, index, folder.join(&plain)),
+                    Files::Lean => NodeSpec::lean(&name, *profile, index, folder.join(&plain)),
+                    Files::None => NodeSpec::bare(&name, *profile, index),
                 };
                 if let Some(mark) = mark {
                     spec.labels.insert(WORLD.to_owned(), mark.to_owned());

@@ -14,43 +14,43 @@ use serde_json::{Value, json};
 
 use super::workload::{NPU, jobset, pod, replicated, template};
 
-const TEMPLATE: &str = "ascend-ranktable-template-mindie-role";
+pub const TEMPLATE: &str = "ascend-ranktable-template-mindie-role";
 const CONDITIONS: &str = "muster.dev/ranktable-conditions";
 
 /// The marks of a rank group on a pod template.
-fn marked(mut template: Value, group: &str, size: usize, ranktable: &str) -> Value {
+pub fn marked(mut template: Value, group: &str, size: usize, ranktable: &str) -> Value {
     template["metadata"]["labels"]["muster.dev/rank-group"] = json!(group);
     template["metadata"]["annotations"]["muster.dev/rank-group-size"] = json!(size.to_string());
     template["metadata"]["annotations"]["muster.dev/ranktable-template"] = json!(ranktable);
     template
 }
 
-fn worker(name: &str, group: &str, size: usize, devices: u32) -> Value {
+pub fn worker(name: &str, group: &str, size: usize, devices: u32) -> Value {
     pod(name, marked(template(HOLD, NPU, devices, json!({})), group, size, TEMPLATE))
 }
 
-fn records(world: &World) -> Api<ConfigMap> {
+pub fn records(world: &World) -> Api<ConfigMap> {
     world.api()
 }
 
-fn table(map: &ConfigMap) -> &str {
+pub fn table(map: &ConfigMap) -> &str {
     map.data.as_ref().and_then(|data| data.get("ranktable.json")).map_or("", String::as_str)
 }
 
-fn condition(map: &ConfigMap, kind: &str) -> Option<(String, String, String)> {
+pub fn condition(map: &ConfigMap, kind: &str) -> Option<(String, String, String)> {
     let list: Vec<Value> = serde_json::from_str(map.annotations().get(CONDITIONS)?).ok()?;
     let found = list.into_iter().find(|one| one["type"] == kind)?;
     let word = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
     Some((word("status"), word("reason"), word("message")))
 }
 
-fn generation(map: &ConfigMap) -> u64 {
+pub fn generation(map: &ConfigMap) -> u64 {
     let text = map.annotations().get("muster.dev/ranktable-generation");
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Waits until everybody has at least this generation; the record.
-async fn delivered(world: &World, group: &str, least: u64) -> Result<ConfigMap> {
+pub async fn delivered(world: &World, group: &str, least: u64) -> Result<ConfigMap> {
     let name = format!("{group}-ranktable");
     world
         .until(&format!("generation {least} of {group} with all its pods"), async || {
@@ -72,7 +72,7 @@ async fn delivered(world: &World, group: &str, least: u64) -> Result<ConfigMap> 
 }
 
 /// The ranks of a table: server and device by rank.
-fn ranks(text: &str) -> Result<BTreeMap<u32, (String, String)>> {
+pub fn ranks(text: &str) -> Result<BTreeMap<u32, (String, String)>> {
     let table: Value = serde_json::from_str(text).context("the table is no JSON")?;
     let mut ranks = BTreeMap::new();
     for server in table["server_list"].as_array().context("no servers")? {
@@ -85,7 +85,7 @@ fn ranks(text: &str) -> Result<BTreeMap<u32, (String, String)>> {
     Ok(ranks)
 }
 
-fn file_of(world: &World, pod: &Pod) -> Result<String> {
+pub fn file_of(world: &World, pod: &Pod) -> Result<String> {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("no node")?;
     let root = world
         .kubelets()
@@ -99,7 +99,7 @@ fn file_of(world: &World, pod: &Pod) -> Result<String> {
     Ok(std::fs::read_to_string(table_file(&root, &uid, "ranktable.json"))?)
 }
 
-async fn event(world: &World, reason: &str) -> Result<Event> {
+pub async fn event(world: &World, reason: &str) -> Result<Event> {
     let events = world.api::<Event>();
     world
         .until(&format!("the event {reason}"), async || {

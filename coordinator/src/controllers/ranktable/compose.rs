@@ -95,3 +95,6 @@ impl Composed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

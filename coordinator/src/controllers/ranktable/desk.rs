@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +16,7 @@ use super::flight::{self, Landed, Task};
 use super::group::{Step, Template};
 use super::member::{GroupKey, Member};
 use super::record::Record;
-use super::{Outlets, Settings, Sources, vouch};
+use super::{Outlets, Settings, Sources, metrics, vouch};
 use crate::hub::What;
 
 mod landing;
@@ -28,6 +27,9 @@ const ORPHANED: Duration = Duration::from_secs(60);
 
 /// Things that are under way at once, over all groups.
 const MOST_FLIGHTS: usize = 32;
+
+/// While a table is on its way to many, each one's word is not worth a look of its own: a look sees all members.
+const CALM: Duration = Duration::from_millis(50);
 
 /// All groups.
 struct Desk {
@@ -122,7 +124,7 @@ impl Desk {
                 self.record(&namespace, &map.name);
             }
             Change::Template => self.marked.extend(self.entries.keys().cloned()),
-            Change::Node(changed) => self.node(&changed.node, changed.what),
+            Change::Node(changed) => self.node(&changed.node, changed.what, changed.at),
             Change::All => self.everything(),
         }
     }
@@ -143,7 +145,7 @@ impl Desk {
         }
         let nodes: Vec<String> = self.by_node.keys().cloned().collect();
         for node in nodes {
-            self.node(&node, What::Pods);
+            self.node(&node, What::Pods, Instant::now());
         }
         self.marked.extend(self.entries.keys().cloned());
     }
@@ -180,6 +182,7 @@ impl Desk {
             entry
         });
         entry.group.members.insert(uid, member);
+        entry.heard = Some(Instant::now());
         self.marked.insert(key);
     }
 
@@ -214,15 +217,17 @@ impl Desk {
             }
             (None, None) => return,
         };
-        // What is under way will tell what is there when it lands.
+        // What is under way may tell what is there when it lands.
         if entry.busy {
-            entry.vanished = map.is_none();
+            entry.missed = true;
             return;
         }
-        let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap_or_default();
-        let newer = match (map.as_deref(), &entry.group.record) {
-            (Some(map), Some(known)) => is_newer(&version(map), &known.resource_version),
-            (map, known) => map.is_some() || known.is_some(),
+        let newer = match (&map, &entry.group.record) {
+            (Some(map), Some(known)) => {
+                let version = map.metadata.resource_version.as_deref().unwrap_or_default();
+                is_newer(version, &known.resource_version)
+            }
+            _ => true,
         };
         if newer {
             entry.recorded(map.as_deref().map(Record::read), Timestamp::now());
@@ -231,17 +236,24 @@ impl Desk {
     }
 
     /// An agent has said something.
-    fn node(&mut self, node: &str, what: What) {
+    fn node(&mut self, node: &str, what: What, at: Instant) {
         let Some(there) = self.by_node.get(node) else { return };
+        let mut calm = Vec::new();
         for (key, uid) in there {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             let Some(member) = entry.group.members.get_mut(uid) else { continue };
             let changed = vouch::refresh(member, &self.sources.hub, self.settings.truth);
             // The hub wants nothing for pods that its agent does not have: it may have forgotten this one.
             let forgotten = what == What::Pods && entry.handed.remove(uid);
-            if changed || forgotten {
+            if what == What::Tables && changed && !forgotten && entry.is_under_way(uid) {
+                calm.push(key.clone());
+            } else if changed || forgotten {
+                entry.heard = Some(at);
                 self.marked.insert(key.clone());
             }
+        }
+        for key in calm {
+            self.wake(&key, Instant::now() + CALM);
         }
     }
 
@@ -299,14 +311,22 @@ impl Desk {
             false => entry.group.lacking = None,
         }
         if matches!(outlook.step, Step::Compose { .. }) {
-            entry.complete.get_or_insert(clock);
+            let since = *entry.complete.get_or_insert(entry.heard.unwrap_or(clock));
+            self.outlets.metrics.took(metrics::WAIT, since.elapsed());
         }
         if entry.group.members.is_empty() {
             return self.empty(key, now);
         }
         let hub = &self.sources.hub;
         if outlook.step == Step::HandOut {
-            entry.hand_out(hub);
+            let told = entry.hand_out(hub);
+            if told > 0
+                && let Some(published) = entry.published.take()
+            {
+                self.outlets.metrics.took(metrics::HAND_OUT, published.elapsed());
+                let whole = entry.complete.map_or(published.elapsed(), |since| since.elapsed());
+                self.outlets.metrics.handout.observe(whole.as_secs_f64());
+            }
             if entry.standing().is_some_and(|(_, standing)| !standing.is_complete()) {
                 let late = entry.late_at(patience).filter(|late| *late > now);
                 again = [again, late].into_iter().flatten().min();

@@ -12,7 +12,7 @@ use super::compose::Input;
 use super::delivery::Standing;
 use super::flight::{Table, Task};
 use super::group::{Group, Outlook, Patience, Step, Template, seconds};
-use super::member::{GroupKey, Home};
+use super::member::{GroupKey, Home, Member};
 use super::record::{Content, Record, State};
 use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
 use crate::hub::Hub;
@@ -32,14 +32,18 @@ pub struct Entry {
     pub group: Group,
     /// Whether something is under way.
     pub busy: bool,
-    /// Whether somebody has deleted the record since then.
-    pub vanished: bool,
+    /// Whether the record has changed while something was.
+    pub missed: bool,
     /// The table that the record names, ready to be handed out.
     pub table: Option<Table>,
     /// Who was told of it.
     pub handed: BTreeSet<String>,
+    /// When something about it was heard last.
+    pub heard: Option<Instant>,
     /// When the last piece of its input came.
     pub complete: Option<Instant>,
+    /// When its table was recorded, until it is handed out for the first time.
+    pub published: Option<Instant>,
     /// When the table was recorded, as far as this coordinator did it or saw it.
     pub recorded: Option<Timestamp>,
     /// What was said, so that it is not said again.
@@ -75,10 +79,12 @@ impl Entry {
         Self {
             group: Group::new(key),
             busy: false,
-            vanished: false,
+            missed: false,
             table: None,
             handed: BTreeSet::new(),
+            heard: None,
             complete: None,
+            published: None,
             recorded: None,
             said: Said::default(),
             outlook: None,
@@ -108,6 +114,8 @@ impl Entry {
         if generation != before {
             self.recorded = Some(now);
         }
+        let floor = record.as_ref().map_or(0, |record| record.generation);
+        self.group.floor = self.group.floor.max(floor);
         self.group.record = record.map(Arc::new);
     }
 
@@ -124,7 +132,9 @@ impl Entry {
             Step::Wait => None,
             Step::Create => {
                 let file = self.group.file(template).to_owned();
-                Some(Task::Create(Record::empty(&file, self.group.owners(), epoch)))
+                let generation = self.group.beginning();
+                let empty = Record::empty(&file, self.group.owners(), epoch);
+                Some(Task::Create(Record { generation, ..empty }))
             }
             Step::Blank => {
                 let record = self.group.record.as_deref()?.clone();
@@ -154,6 +164,7 @@ impl Entry {
                     numbering: None,
                     owners: self.group.owners(),
                     conditions: self.announced(generation, now),
+                    damaged: false,
                 };
                 let tried = (digest, template.digest());
                 let input = Input { changed, ..input(self)? };
@@ -161,13 +172,18 @@ impl Entry {
             }
             Step::HandOut => {
                 let record = self.group.record.clone()?;
-                let ready = self.table.as_ref().is_some_and(|table| {
+                let ready = self.table.as_ref().filter(|table| {
                     table.generation == record.generation
                         && Some(table.blob.digest()) == record.digest
                 });
                 match ready {
-                    true => self.tell(record.generation),
-                    false => {
+                    Some(table) if record.needs_mending(table.blob.packed_size()) => {
+                        let file = self.group.file(template).to_owned();
+                        let record = Record { epoch, file, ..(*record).clone() };
+                        Some(Task::Mend { record, blob: table.blob.clone() })
+                    }
+                    Some(_) => self.tell(record.generation),
+                    None => {
                         let input = input(self)
                             .map(|input| Input { changed: record.changed.clone(), ..input });
                         Some(Task::Load { record, input })
@@ -222,6 +238,19 @@ impl Entry {
             }
         }
         told
+    }
+
+    /// Whether this member has nothing to complain of, and others still lack the table.
+    pub fn is_under_way(&self, uid: &str) -> bool {
+        let record = self.group.record.as_ref().filter(|record| record.state == State::Published);
+        let Some((generation, digest)) =
+            record.and_then(|record| Some((record.generation, record.digest?)))
+        else {
+            return false;
+        };
+        let well = |member: &Member| member.seat.linked && member.seat.refused.is_none();
+        self.group.members.get(uid).is_some_and(well)
+            && self.group.live().any(|member| !member.has(generation, digest))
     }
 
     /// How the delivery stands, where there is something to deliver.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::compose::{self, Composed, Input, Uncomposed};
 use super::member::GroupKey;
-use super::record::{self, Record};
+use super::record::{self, Content, Record};
 use crate::conditions::Condition;
 use crate::hub::Hub;
 use crate::hub::blob::Blob;
@@ -52,6 +52,13 @@ pub enum Task {
         /// What it was made from, where that is known.
         input: Option<Input>,
     },
+    /// Put the recorded table back into the record: somebody has changed it.
+    Mend {
+        /// The record.
+        record: Record,
+        /// The table.
+        blob: Arc<Blob>,
+    },
     /// Tell pods with a ConfigMap volume of a generation.
     Tell {
         /// It.
@@ -83,6 +90,8 @@ pub enum Landed {
         composed: Composed,
         /// How long it took to make.
         took: std::time::Duration,
+        /// How long it took to write the record.
+        wrote: std::time::Duration,
     },
     /// No table could be made.
     Uncomposed {
@@ -166,12 +175,22 @@ async fn attempt(
             record.digest = Some(composed.digest());
             record.content = composed.content();
             record.numbering.clone_from(&composed.numbering);
+            let begun = std::time::Instant::now();
             let body = record.write(key);
             let made: ConfigMap = writer.apply(&maps, &name, &body).await?;
+            let wrote = begun.elapsed();
             // What was written is what we know; the answer tells its version.
             record.resource_version = made.metadata.resource_version.unwrap_or_default();
             record.uid = made.metadata.uid.unwrap_or_default();
-            Ok(Landed::Published { record, composed, took })
+            Ok(Landed::Published { record, composed, took, wrote })
+        }
+        Task::Mend { mut record, blob } => {
+            let beside = record.numbering.as_ref().map_or(0, bytes::Bytes::len);
+            let content = off(move || Content::of(blob.packed(), beside)).await;
+            record.content = content.unwrap_or_default();
+            tracing::warn!(group = %key, generation = record.generation, "somebody has changed the record; it is put back");
+            let made: ConfigMap = writer.apply(&maps, &name, &record.write(key)).await?;
+            Ok(Landed::Recorded(Record::read(&made)))
         }
         Task::Load { record, input } => Ok(load(record, input, hub).await),
         Task::Tell { generation, pods } => {

@@ -18,7 +18,7 @@ use muster_ranktable::TableTemplate;
 
 use super::digests;
 use super::member::{GroupKey, Home, Life, Member};
-use super::record::{Record, State};
+use super::record::{LAST_GENERATION, Record, State};
 use crate::conditions::reason;
 
 /// Times that decide.
@@ -43,6 +43,8 @@ pub struct Group {
     pub record: Option<Arc<Record>>,
     /// What was tried with this input and this template, and failed.
     pub failed: Option<Failed>,
+    /// The highest generation that this coordinator has ever seen recorded; records may be lost or changed by hand.
+    pub floor: u64,
     /// Since when something is missing, as far as this coordinator has seen.
     pub lacking: Option<Timestamp>,
 }
@@ -128,7 +130,7 @@ impl Default for Patience {
 impl Group {
     /// A group of which nothing is known.
     pub fn new(key: GroupKey) -> Self {
-        Self { key, members: BTreeMap::new(), record: None, failed: None, lacking: None }
+        Self { key, members: BTreeMap::new(), record: None, failed: None, floor: 0, lacking: None }
     }
 
     /// The members that take part.
@@ -267,11 +269,20 @@ impl Group {
         }
     }
 
-    /// The highest generation that an agent says it has written for one of these pods. If the record was lost, the next
-    /// one must still be higher.
+    /// The highest generation that was ever recorded as far as this coordinator knows, that an agent says it has
+    /// written for one of these pods, or that one of them was told of. If the record was lost, the next one must still
+    /// be higher.
     fn highest(&self, live: &[&Member]) -> u64 {
-        let there = live.iter().filter_map(|member| member.seat.delivered);
-        there.map(|(generation, _)| generation).max().unwrap_or_default()
+        let there = live.iter().filter_map(|member| match member.home {
+            Home::ConfigMap { told } => told.filter(|told| *told <= LAST_GENERATION),
+            _ => member.seat.delivered.map(|(generation, _)| generation),
+        });
+        there.max().unwrap_or_default().max(self.floor)
+    }
+
+    /// The generation that a new record begins with: no lower than any that pods of the group may have.
+    pub fn beginning(&self) -> u64 {
+        self.highest(&self.live().collect::<Vec<_>>())
     }
 
     fn bare(&self, bare: &[&&Member], size: usize, patience: &Patience, now: Timestamp) -> Outlook {

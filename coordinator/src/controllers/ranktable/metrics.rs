@@ -1,5 +1,7 @@
 //! What the ranktable controller counts. The first three have the seed's names.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -13,6 +15,22 @@ pub struct Reason {
     pub reason: &'static str,
 }
 
+/// A part of the way of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Part {
+    /// `wait`, `make`, `record` or `hand-out`.
+    pub part: &'static str,
+}
+
+/// From the last piece of input to the moment when making begins.
+pub const WAIT: Part = Part { part: "wait" };
+/// Assembled, rendered, packed.
+pub const MAKE: Part = Part { part: "make" };
+/// The record is written.
+pub const RECORD: Part = Part { part: "record" };
+/// From the record's write to the last agent's queue.
+pub const HAND_OUT: Part = Part { part: "hand-out" };
+
 /// What is counted.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -22,11 +40,22 @@ pub struct Metrics {
     pub errors: Family<Reason, Counter>,
     /// Writes of records.
     pub updates: Counter,
+    /// From complete input to the queues of all agents.
+    pub handout: Histogram,
+    /// The same in parts.
+    pub parts: Family<Part, Histogram>,
     /// From complete input to the last agent's word that the file is there.
     pub delivery: Histogram,
 }
 
 // === impl Metrics ===
+
+impl Metrics {
+    /// A part of a table's way took so long.
+    pub fn took(&self, part: Part, time: Duration) {
+        self.parts.get_or_create(&part).observe(time.as_secs_f64());
+    }
+}
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -34,6 +63,10 @@ impl Default for Metrics {
             generation: Histogram::new(exponential_buckets(0.0005, 2.0, 14)),
             errors: Family::default(),
             updates: Counter::default(),
+            handout: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
+            parts: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.00025, 2.0, 16))
+            }),
             delivery: Histogram::new(exponential_buckets(0.002, 2.0, 16)),
         }
     }
@@ -59,6 +92,18 @@ impl Metrics {
             self.updates.clone(),
         );
         let own = registry.sub_registry_with_prefix("muster");
+        own.register_with_unit(
+            "ranktable_handout_duration",
+            "From complete input to the queues of all agents that have a stream",
+            Unit::Seconds,
+            self.handout.clone(),
+        );
+        own.register_with_unit(
+            "ranktable_part_duration",
+            "The same in parts: wait, make, record, hand-out",
+            Unit::Seconds,
+            self.parts.clone(),
+        );
         own.register_with_unit(
             "ranktable_delivery_duration",
             "From complete input to the last agent's word that the file is there",

@@ -27,6 +27,9 @@ use crate::names;
 /// What the values of a ConfigMap may have together, less some room.
 pub const LARGEST: usize = 1024 * 1024 - 16 * 1024;
 
+/// No generation is higher. What is, somebody has written by hand, and does not count.
+pub const LAST_GENERATION: u64 = u64::MAX / 2;
+
 /// Suffix of a packed table's key.
 const PACKED: &str = ".zst";
 /// Key of the numbering, packed.
@@ -100,6 +103,8 @@ pub struct Record {
     pub owners: Vec<OwnerReference>,
     /// How the group is.
     pub conditions: Vec<Condition>,
+    /// Somebody has changed the table in it, or taken its labels away.
+    pub damaged: bool,
 }
 
 // === impl State ===
@@ -110,6 +115,20 @@ impl State {
             Self::Empty => "empty",
             Self::Published => "published",
             Self::Changing => "changing",
+        }
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    /// What a record can hold of a table that travels like this, beside so many other bytes.
+    pub fn of(packed: &Bytes, beside: usize) -> Self {
+        let room = LARGEST.saturating_sub(beside);
+        match unpack(packed).and_then(|table| String::from_utf8(table).ok()) {
+            Some(text) if text.len() <= room => Self::Text(text),
+            _ if packed.len() <= room => Self::Packed(packed.clone()),
+            _ => Self::None,
         }
     }
 }
@@ -134,7 +153,11 @@ impl Record {
         let packed = binary.into_iter().find_map(|(key, bytes)| {
             Some((key.strip_suffix(PACKED)?.to_owned(), Bytes::from(bytes.0)))
         });
-        let plain = data.iter().next();
+        // Keys that somebody has added are none of ours.
+        let named = digest(DIGEST);
+        let is_named = |text: &str| Some(Digest::of(text.as_bytes())) == named;
+        let ours = data.iter().find(|(_, text)| !text.is_empty() && is_named(text));
+        let plain = ours.or_else(|| data.iter().next());
         let (file, content) = match (packed, plain) {
             (Some((file, bytes)), _) => (file, Content::Packed(bytes)),
             (None, Some((file, text))) if text.is_empty() => (file.clone(), Content::None),
@@ -146,11 +169,16 @@ impl Record {
             "changing" => State::Changing,
             _ => State::Empty,
         };
+        let has_label =
+            |key: &str| map.metadata.labels.iter().any(|labels| labels.contains_key(key));
+        let labelled = has_label(names::RECORD) && has_label(names::RANK_GROUP);
+        let changed = matches!(content, Content::Text(_)) && ours.is_none();
+        let generation = get(GENERATION).parse().ok().filter(|number| *number <= LAST_GENERATION);
         Self {
             resource_version: map.metadata.resource_version.clone().unwrap_or_default(),
             uid: map.metadata.uid.clone().unwrap_or_default(),
             state,
-            generation: get(GENERATION).parse().unwrap_or_default(),
+            generation: generation.unwrap_or_default(),
             epoch: get(EPOCH).parse().unwrap_or_default(),
             digest: digest(DIGEST),
             members: digest(MEMBERS),
@@ -162,6 +190,7 @@ impl Record {
             numbering,
             owners: map.metadata.owner_references.clone().unwrap_or_default(),
             conditions: serde_json::from_str(get(CONDITIONS)).unwrap_or_default(),
+            damaged: !labelled || (state == State::Published && changed),
         }
     }
 
@@ -222,6 +251,13 @@ impl Record {
             Content::Packed(packed) => unpack(packed)?,
         };
         (Some(Digest::of(&bytes)) == self.digest).then_some(bytes)
+    }
+
+    /// Whether it must be written again for what it should hold: the table that travels in so many bytes.
+    pub fn needs_mending(&self, packed: usize) -> bool {
+        let beside = self.numbering.as_ref().map_or(0, Bytes::len);
+        let emptied = self.content == Content::None && packed <= LARGEST.saturating_sub(beside);
+        self.state == State::Published && (self.damaged || emptied)
     }
 
     /// The numbering's text.

@@ -188,7 +188,7 @@ impl Engine {
         &mut self,
         spec: Arc<NodeSpec>,
     ) -> Result<Arc<Mutex<View>>, KubeletError> {
-        if spec.files {
+        if spec.files && spec.hardware {
             let done = spec.profile.lay_out(&spec.root, spec.index);
             done.map_err(|error| KubeletError::Files { node: spec.name.clone(), error })?;
             // Hundreds of files: whoever waits with us gets a turn between nodes.

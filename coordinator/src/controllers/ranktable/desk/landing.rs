@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::super::flight::{Landed, Table};
 use super::super::group::Failed;
 use super::super::member::{GroupKey, Home};
-use super::super::metrics::Reason;
+use super::super::metrics::{MAKE, RECORD, Reason};
 use super::super::record::{Content, Record};
 use super::Desk;
 use crate::events::reason as happened;
@@ -21,7 +21,7 @@ impl Desk {
         let metrics = self.outlets.metrics.clone();
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
-        let vanished = std::mem::take(&mut entry.vanished);
+        let missed = std::mem::take(&mut entry.missed);
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
@@ -39,10 +39,13 @@ impl Desk {
                     );
                 }
             }
-            Landed::Published { record, composed, took } => {
+            Landed::Published { record, composed, took, wrote } => {
                 entry.went_well();
                 metrics.updates.inc();
                 metrics.generation.observe(took.as_secs_f64());
+                metrics.took(MAKE, took);
+                metrics.took(RECORD, wrote);
+                entry.published = Some(Instant::now());
                 let generation = record.generation;
                 let lost = record.content == Content::None;
                 let by_map =
@@ -132,12 +135,9 @@ impl Desk {
                 }
             }
         }
-        // What somebody else has done in the meantime.
-        let name = crate::names::record(&key.name);
-        if self.sources.records.named(&key.namespace, &name).is_some() {
-            self.record(&key.namespace, &name);
-        } else if vanished && let Some(entry) = self.entries.get_mut(key) {
-            entry.recorded(None, now);
+        if missed {
+            // Our own write most likely, and then nothing new; but somebody else may have been there, too.
+            self.record(&key.namespace, &crate::names::record(&key.name));
         }
         true
     }

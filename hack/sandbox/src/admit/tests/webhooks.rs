@@ -362,3 +362,28 @@ async fn admission_configurations_are_never_sent() {
     };
     assert_eq!(admission(&store).validate(&mut attempt).await, Ok(()));
 }
+
+#[tokio::test]
+async fn what_a_webhook_adds_is_read_like_what_a_client_sends() {
+    let store = store();
+    let hook = Webhook::start(&["127.0.0.1"], |request| {
+        let added = json!([{"name": "wait", "image": "i:1", "unheard": "of"}]);
+        patch(request, &json!([{"op": "add", "path": "/spec/initContainers", "value": added}]))
+    })
+    .await;
+    let url = format!("https://{}/mutate", hook.address);
+    let rules = json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    configure(&store, MUTATING, "a", &url, &hook.ca, json!({"rules": rules}));
+    let account = json!({"metadata": {"namespace": "a", "name": "default", "uid": "d"}});
+    put(&store, "serviceaccounts", account);
+    let user = User::admin();
+    let pod = json!({"metadata": {"namespace": "a", "name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}]}});
+    let mut attempt = create(&user, "pods", pod);
+    admission(&store).mutate(&mut attempt).await.unwrap();
+    let object = attempt.object.unwrap();
+    let added = &object["spec"]["initContainers"][0];
+    assert_eq!(added["resources"], json!({}));
+    assert_eq!(added["imagePullPolicy"], "IfNotPresent");
+    assert_eq!(added.get("unheard"), None);
+}

@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use muster_objects::meta;
 use serde_json::Value;
 
@@ -102,7 +104,9 @@ impl Engine {
             && self.nodes.get(&pod.node).is_some_and(|node| node.state.spec.files);
         let wait = match failed {
             true => Some(RETRY),
-            false if follow && !self.options.sync.is_zero() => Some(self.options.sync),
+            false if follow && !self.options.sync.is_zero() => {
+                Some(jittered(self.options.sync, uid, now))
+            }
             false => None,
         };
         if let Some(wait) = wait {
@@ -183,4 +187,13 @@ impl Engine {
             log: self.logs.sink(namespace, name, container, self.clock.clone()),
         })
     }
+}
+
+/// A kubelet looks at a pod again after its sync period and up to half as long again; by chance there, by the pod and the
+/// moment here, so that a run can be repeated.
+fn jittered(period: Duration, uid: &str, now: Timestamp) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    (uid, now.as_nanosecond()).hash(&mut hasher);
+    let part = (hasher.finish() % 1000) as f64 / 1000.0;
+    period.mul_f64(1.0 + part / 2.0)
 }

@@ -40,8 +40,7 @@ impl Engine {
                 };
                 let facts_changed = facts(&pod.object) != facts(&object);
                 pod.object = object.clone();
-                if facts_changed && self.options.sync.is_zero() && volumes::can_change(&pod.volumes)
-                {
+                if facts_changed && volumes::can_change(&pod.volumes) {
                     self.prepare(&uid);
                 }
             }

@@ -1,0 +1,139 @@
+//! Ends a coordinator at a chosen write: just before the API server hears of it, or just after it was done and before
+//! the answer is seen.
+//!
+//! All coordinators of a world go through one guillotine. It counts what they write into one namespace; reads, watches,
+//! Leases, token reviews and certificates are not counted. Whoever sends the chosen write hears nothing more, and none
+//! of its writes arrives any more; [`Guillotine::fallen`] says who it was, and the test kills it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+
+/// On which side of a write it falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The API server never hears of the write.
+    Before,
+    /// The write is done; who sent it never knows.
+    After,
+}
+
+/// Counts writes, and ends whoever sends the chosen one.
+#[derive(Debug)]
+pub struct Guillotine {
+    /// What paths have that are counted: `/namespaces/default/`.
+    place: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    necks: usize,
+    chosen: Option<(usize, Side)>,
+    writes: Vec<String>,
+    fallen: Option<usize>,
+    dead: BTreeSet<usize>,
+}
+
+enum Fate {
+    Pass,
+    Before,
+    After,
+}
+
+// === impl Guillotine ===
+
+impl Guillotine {
+    /// One that counts writes into this namespace.
+    pub fn new(namespace: &str) -> Arc<Self> {
+        Arc::new(Self { place: format!("/namespaces/{namespace}/"), state: Mutex::default() })
+    }
+
+    /// Counts from the beginning, and falls at this write, the first being 1.
+    pub fn arm(&self, chosen: Option<(usize, Side)>) {
+        let mut state = self.state.lock();
+        state.writes.clear();
+        state.chosen = chosen;
+    }
+
+    /// The writes since it was armed: verb and path.
+    pub fn writes(&self) -> Vec<String> {
+        self.state.lock().writes.clone()
+    }
+
+    /// Who is to be killed now; said once.
+    pub fn fallen(&self) -> Option<usize> {
+        self.state.lock().fallen.take()
+    }
+
+    /// The next client's number, from 0, and the client.
+    pub fn client(self: &Arc<Self>, client: Client) -> (usize, Client) {
+        let mut state = self.state.lock();
+        let neck = state.necks;
+        state.necks += 1;
+        let own = self.clone();
+        let namespace = client.default_namespace().to_owned();
+        let service =
+            tower::service_fn(move |request| own.clone().pass(neck, client.clone(), request));
+        (neck, Client::new(service, namespace))
+    }
+
+    async fn pass(
+        self: Arc<Self>,
+        neck: usize,
+        client: Client,
+        request: Request<Body>,
+    ) -> kube::Result<Response<Body>> {
+        match self.judge(neck, &request) {
+            Fate::Pass => client.send(request).await,
+            Fate::Before => std::future::pending().await,
+            Fate::After => {
+                let _unseen = client.send(request).await;
+                self.state.lock().fall(neck);
+                std::future::pending().await
+            }
+        }
+    }
+
+    fn judge(&self, neck: usize, request: &Request<Body>) -> Fate {
+        if request.method() == Method::GET {
+            return Fate::Pass;
+        }
+        let mut state = self.state.lock();
+        if state.dead.contains(&neck) {
+            return Fate::Before;
+        }
+        let path = request.uri().path();
+        if !path.contains(&self.place) {
+            return Fate::Pass;
+        }
+        let write = format!("{} {path}", request.method());
+        state.writes.push(write);
+        match state.chosen {
+            Some((chosen, side)) if chosen == state.writes.len() => {
+                state.chosen = None;
+                match side {
+                    Side::Before => {
+                        state.fall(neck);
+                        Fate::Before
+                    }
+                    Side::After => Fate::After,
+                }
+            }
+            _ => Fate::Pass,
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn fall(&mut self, neck: usize) {
+        self.dead.insert(neck);
+        self.fallen = Some(neck);
+    }
+}

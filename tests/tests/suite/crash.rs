@@ -1,0 +1,75 @@
+//! Coordinators die at every step, agents come and go: no torn, mixed or older table is ever readable, none is lost.
+
+mod play;
+mod witness;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use muster_tests::World;
+use muster_tests::world::Side;
+
+use play::{Home, Stage};
+
+use super::ranktable::generation;
+
+/// A group gets its table, a pod is replaced, it gets the next. How many writes that took.
+async fn life(stage: &mut Stage, group: &str, homes: [Home; 2]) -> Result<Vec<String>> {
+    let mut play = stage.play(group).await?;
+    play.pod("a", homes[0], 0).await?;
+    play.pod("b", homes[1], 1).await?;
+    let first = play.delivered(1).await?;
+    play.delete("b").await?;
+    play.pod("c", homes[1], 1).await?;
+    let second = play.delivered(generation(&first) + 1).await?;
+    ensure!(generation(&second) > generation(&first));
+    let writes = play.stage.guillotine.writes();
+    let tables = play.end().await?;
+    ensure!(tables >= 1, "nobody has read any table");
+    Ok(writes)
+}
+
+/// Kills at every write of that life, on both sides of it.
+async fn walk(homes: [Home; 2], kind: &str) -> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: the coordinators of a real cluster are not killed");
+        return Ok(());
+    }
+    let begun = Instant::now();
+    let mut stage = Stage::start().await?;
+    stage.guillotine.arm(None);
+    let writes = life(&mut stage, &format!("{kind}-dry"), homes).await.context("without a kill")?;
+    let most = writes.len();
+    ensure!(most >= 4, "few writes: {writes:?}");
+    println!("{kind}: {most} writes: {writes:#?}");
+    let mut points = 0;
+    for at in 1..=most {
+        for side in [Side::Before, Side::After] {
+            let (before, since) = (stage.kills, Instant::now());
+            stage.guillotine.arm(Some((at, side)));
+            let group = format!("{kind}-{at}-{}", if side == Side::Before { "b" } else { "a" });
+            let lived = life(&mut stage, &group, homes).await;
+            let writes = stage.guillotine.writes();
+            let write = writes.get(at - 1).cloned();
+            lived
+                .with_context(|| format!("killed {side:?} write {at}: {write:?} of {writes:#?}"))?;
+            points += stage.kills - before;
+            println!("{kind} {at} {side:?} {write:?}: {:.2?}", since.elapsed());
+        }
+    }
+    println!("{kind}: {points} kills at {most} writes, {:.1?}", begun.elapsed());
+    ensure!(points >= most, "only {points} kills");
+    stage.world.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_write_for_tables_that_agents_deliver_nothing_is_torn_or_lost() -> Result<()>
+{
+    walk([Home::Agent, Home::Agent], "agent").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_at_any_write_for_tables_in_volumes_nothing_is_torn_or_lost() -> Result<()> {
+    walk([Home::Volume, Home::Agent], "mixed").await
+}
