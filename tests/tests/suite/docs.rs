@@ -103,6 +103,7 @@ fn counted() -> Result<String> {
     let mut registry = Registry::default();
     let tables = ranktable::Metrics::default();
     tables.errors.get_or_create(&Reason { reason: "any" }).inc();
+    tables.parts.get_or_create(&ranktable::metrics::MAKE).observe(0.0);
     tables.register(&mut registry);
     let streams = hub::metrics::Metrics::default();
     let any = hub::metrics::Reason { reason: "any".to_owned() };
