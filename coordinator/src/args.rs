@@ -85,7 +85,7 @@ pub enum Delivery {
     /// The agent writes them: milliseconds, any size
     #[default]
     Agent,
-    /// The kubelet shows the ConfigMap: no agent needed, up to 1 MiB
+    /// The kubelet shows the ConfigMap: seconds, up to 1 MiB
     Configmap,
 }
 

@@ -205,7 +205,7 @@ impl Group {
         let bare: Vec<&&Member> = live.iter().filter(|member| member.devices.is_none()).collect();
         if !bare.is_empty() {
             // A coordinator that has just begun to lead knows little yet; what is recorded stays.
-            if published && same {
+            if published && same && !bare.iter().any(|member| member.reported) {
                 let message = format!(
                     "generation {}; {} of {size} agents have not confirmed their devices to this coordinator yet",
                     record.generation,
@@ -292,7 +292,10 @@ impl Group {
                 format!("{} (the agent of node {} has no stream)", member.pod.name, member.pod.node)
             }
             () => {
-                format!("{} (node {} reports no devices of it)", member.pod.name, member.pod.node)
+                format!(
+                    "{} (node {} reports no working devices of it)",
+                    member.pod.name, member.pod.node
+                )
             }
         };
         let named: Vec<String> = bare.iter().take(3).map(|member| why(member)).collect();

@@ -77,6 +77,8 @@ pub struct Member {
     pub home: Home,
     /// What it holds, in the form of the annotation; none while that is not known.
     pub devices: Option<Arc<str>>,
+    /// Whether the agent of its node has spoken of it, even if only to say that nothing it holds works.
+    pub reported: bool,
     /// What its agent says of its table.
     pub seat: MemberSeat,
 }
@@ -174,6 +176,7 @@ impl Member {
             owner: owners.clone().find(|owner| owner.controller == Some(true)).cloned(),
             home,
             devices: None,
+            reported: false,
             seat: MemberSeat::default(),
             pod: muster_ranktable::Pod {
                 name: metadata.name.clone().unwrap_or_default(),

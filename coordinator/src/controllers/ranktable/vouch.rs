@@ -15,15 +15,16 @@ use crate::hub::registry::Vouched;
 
 /// Looks up what is known of a member. Whether anything has changed.
 pub fn refresh(member: &mut Member, hub: &Hub, truth: Truth) -> bool {
-    let devices = match truth {
-        Truth::Agent => hub
-            .vouched(&member.pod.node, &member.pod.uid)
-            .filter(|vouched| {
-                vouched.pod.pod.name == member.pod.name
-                    && vouched.pod.pod.namespace == member.pod.namespace
-            })
-            .and_then(|vouched| text(&vouched)),
-        Truth::Annotation => member.annotated(),
+    let (devices, reported) = match truth {
+        Truth::Agent => {
+            let (node, pod) = (&member.pod.node, &member.pod);
+            let vouched = hub.vouched(node, &pod.uid).filter(|vouched| {
+                vouched.pod.pod.name == pod.name && vouched.pod.pod.namespace == pod.namespace
+            });
+            let settled = vouched.as_ref().is_some_and(|vouched| vouched.inventory.settled);
+            (vouched.as_ref().and_then(text), settled)
+        }
+        Truth::Annotation => (member.annotated(), true),
     };
     let seat = match &member.home {
         Home::Agent(place) => {
@@ -32,8 +33,8 @@ pub fn refresh(member: &mut Member, hub: &Hub, truth: Truth) -> bool {
         }
         _ => MemberSeat { linked: true, ..MemberSeat::default() },
     };
-    let changed = member.devices != devices || member.seat != seat;
-    (member.devices, member.seat) = (devices, seat);
+    let changed = member.devices != devices || member.seat != seat || member.reported != reported;
+    (member.devices, member.seat, member.reported) = (devices, seat, reported);
     changed
 }
 

@@ -202,6 +202,19 @@ fn a_leader_that_has_just_begun_leaves_what_is_recorded() {
 }
 
 #[test]
+fn a_pod_all_of_whose_devices_fail_leaves_the_group_without_a_table() {
+    let mut two = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B")]);
+    publish(&mut two, &plain(), 1);
+    let mut broken = pod("b", 2);
+    (broken.reported, broken.seat.linked) = (true, true);
+    two.members.insert("uid-b".into(), broken);
+    let outlook = look(&two, 5);
+    assert_eq!((outlook.step, outlook.verdict.ready), (Step::Wait, false));
+    let message = outlook.verdict.message;
+    assert!(message.contains("b (node node-b reports no working devices of it)"), "{message}");
+}
+
+#[test]
 fn a_record_that_was_lost_does_not_take_generations_back() {
     let mut one = group([holding(pod("a", 1), "A")]);
     one.members.get_mut("uid-a").unwrap().seat.delivered = Some((7, Digest::of(b"old")));
