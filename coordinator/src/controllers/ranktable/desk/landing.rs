@@ -20,6 +20,7 @@ impl Desk {
         let metrics = self.outlets.metrics.clone();
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
+        entry.paused = None;
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
