@@ -28,8 +28,9 @@ const ORPHANED: Duration = Duration::from_secs(60);
 /// Things that are under way at once, over all groups.
 const MOST_FLIGHTS: usize = 32;
 
-/// While a table is on its way to many, each one's word is not worth a look of its own: a look sees all members.
-const CALM: Duration = Duration::from_millis(50);
+/// After a look at a group comes a pause of so many times what the look took: a look sees all members, and while many of
+/// them say something at once, each one's word is not worth a look of its own.
+const PAUSE: u32 = 4;
 
 /// All groups.
 struct Desk {
@@ -241,22 +242,16 @@ impl Desk {
     /// An agent has said something.
     fn node(&mut self, node: &str, what: What, at: Instant) {
         let Some(there) = self.by_node.get(node) else { return };
-        let mut calm = Vec::new();
         for (key, uid) in there {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             let Some(member) = entry.group.members.get_mut(uid) else { continue };
             let changed = vouch::refresh(member, &self.sources.hub, self.settings.truth);
             // The hub wants nothing for pods that its agent does not have: it may have forgotten this one.
             let forgotten = what == What::Pods && entry.handed.remove(uid);
-            if what == What::Tables && changed && !forgotten && entry.is_under_way(uid) {
-                calm.push(key.clone());
-            } else if changed || forgotten {
+            if changed || forgotten {
                 entry.heard = Some(at);
                 self.marked.insert(key.clone());
             }
-        }
-        for key in calm {
-            self.wake(&key, Instant::now() + CALM);
         }
     }
 
@@ -295,7 +290,8 @@ impl Desk {
             self.marked.insert(key.clone());
             return;
         }
-        if let Some(later) = entry.not_before.filter(|later| *later > clock) {
+        let later = entry.not_before.max(entry.paused);
+        if let Some(later) = later.filter(|later| *later > clock) {
             return self.wake(key, later);
         }
         let template: Template = match entry.group.template() {
@@ -359,6 +355,9 @@ impl Desk {
         if let Some(again) = again {
             let wait = Duration::try_from(again.duration_since(now)).unwrap_or_default();
             self.wake(key, clock + wait.max(Duration::from_millis(1)));
+        }
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.paused = Some(Instant::now() + clock.elapsed() * PAUSE);
         }
     }
 

@@ -12,7 +12,7 @@ use super::compose::Input;
 use super::delivery::Standing;
 use super::flight::{Table, Task};
 use super::group::{Group, Outlook, Patience, Step, Template, seconds};
-use super::member::{GroupKey, Home, Member};
+use super::member::{GroupKey, Home};
 use super::record::{Content, Record, State};
 use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
 use crate::hub::Hub;
@@ -54,6 +54,8 @@ pub struct Entry {
     pub failures: u32,
     /// Not before then.
     pub not_before: Option<Instant>,
+    /// Not before then either: it was looked at a moment ago.
+    pub paused: Option<Instant>,
     /// When it is looked at again, even if nothing changes.
     pub wake: Option<Instant>,
 }
@@ -90,6 +92,7 @@ impl Entry {
             outlook: None,
             failures: 0,
             not_before: None,
+            paused: None,
             wake: None,
         }
     }
@@ -238,19 +241,6 @@ impl Entry {
             }
         }
         told
-    }
-
-    /// Whether this member has nothing to complain of, and others still lack the table.
-    pub fn is_under_way(&self, uid: &str) -> bool {
-        let record = self.group.record.as_ref().filter(|record| record.state == State::Published);
-        let Some((generation, digest)) =
-            record.and_then(|record| Some((record.generation, record.digest?)))
-        else {
-            return false;
-        };
-        let well = |member: &Member| member.seat.linked && member.seat.refused.is_none();
-        self.group.members.get(uid).is_some_and(well)
-            && self.group.live().any(|member| !member.has(generation, digest))
     }
 
     /// How the delivery stands, where there is something to deliver.

@@ -22,6 +22,7 @@ impl Desk {
         let Some(entry) = self.entries.get_mut(key) else { return true };
         entry.busy = false;
         let missed = std::mem::take(&mut entry.missed);
+        entry.paused = None;
         self.marked.insert(key.clone());
         match landed {
             Landed::Recorded(record) => {
