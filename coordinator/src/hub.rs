@@ -172,18 +172,19 @@ impl Hub {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Takes another role. Every stream ends, and agents come back to whoever leads. What was wanted is forgotten:
-    /// another may have led since, and wanted something else.
+    /// Takes another role. Every stream ends, and agents come back to whoever leads. What was wanted and what was known
+    /// is forgotten: another may have led since, and been told something else.
     pub fn set_role(&self, role: Role) {
         let mut state = self.inner.state.lock();
         if state.role == role {
             return;
         }
         state.role = role;
-        state.registry.forget_orders();
-        for (_, queue) in state.queues.values() {
+        state.registry.begin_epoch();
+        for (_, (_, queue)) in std::mem::take(&mut state.queues) {
             queue.cut(ended(Status::unavailable("the hub's role has changed"), "role"));
         }
+        self.inner.metrics.peers.set(0);
     }
 
     /// Every stream ends.

@@ -124,21 +124,6 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::<()>::Json(change))).await
     }
 
-    /// Replaces the status of an object by a merge.
-    pub async fn merge_status<K>(
-        &self,
-        api: &Api<K>,
-        name: &str,
-        change: &Value,
-    ) -> Result<K, WriteError>
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-    {
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        self.within::<K, _>(name, api.patch_status(name, &params, &Patch::Merge(change))).await
-    }
-
     /// Deletes an object; it is no error if it is gone.
     pub async fn delete<K>(
         &self,

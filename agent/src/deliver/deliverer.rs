@@ -285,8 +285,8 @@ impl Deliverer {
     fn save_soon(&self) {
         let ledger = self.inner.ledger.clone();
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || ledger.save())),
-            Err(_) => ledger.save(),
+            Ok(runtime) => drop(runtime.spawn_blocking(move || ledger.note())),
+            Err(_) => ledger.note(),
         }
     }
 

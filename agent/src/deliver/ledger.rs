@@ -171,7 +171,7 @@ impl Ledger {
         let (generation, digest) = (*generation, *digest);
         let record = Record { generation, digest, since, print, lost: false };
         self.records.lock().set(place.clone(), record);
-        self.save();
+        self.note();
         tracing::info!(%place, generation, bytes = print.bytes, "table delivered");
         Ok("written")
     }
@@ -205,16 +205,25 @@ impl Ledger {
             result => result,
         }?;
         self.records.lock().forget(place);
-        self.save();
+        self.note();
         tracing::info!(%place, generation = record.generation, removed, "table retired");
         Ok(removed)
     }
 
-    /// Keeps it for the next start.
+    /// Keeps it for the next start; it is on the disk when this returns.
     pub(super) fn save(&self) {
+        self.keep(true);
+    }
+
+    /// Keeps it for the next start. A disk may need longer for that than a whole table takes, so nobody waits for it.
+    pub(super) fn note(&self) {
+        self.keep(false);
+    }
+
+    fn keep(&self, synced: bool) {
         let _saving = self.saving.lock();
         let records = self.records.lock().clone();
-        match self.file.save(&records) {
+        match self.file.save(&records, synced) {
             Ok(()) => self.problems.clear(Area::Deliver, &self.file.path().display().to_string()),
             Err(finding) => self.problems.raise(Area::Deliver, finding),
         }

@@ -100,16 +100,17 @@ impl RecordsFile {
         }
     }
 
-    /// Replaces it, for good: both the file and its name are on the disk.
-    pub fn save(&self, records: &Records) -> Result<(), Finding> {
-        self.replace(records).map_err(|error| {
+    /// Replaces it. With `synced` for good: both the file and its name are on the disk. Without, it survives the agent's
+    /// end at any moment; what a power cut takes away is sent again.
+    pub fn save(&self, records: &Records, synced: bool) -> Result<(), Finding> {
+        self.replace(records, synced).map_err(|error| {
             let subject = self.path().display().to_string();
             let message = format!("{error}; after a restart, tables are sent again");
             Finding::new("records-unwritable", subject, message)
         })
     }
 
-    fn replace(&self, records: &Records) -> io::Result<()> {
+    fn replace(&self, records: &Records, synced: bool) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let temporary = self.directory.join("delivered.json.new");
         // The directory is root's alone, so a fixed name is safe; a link there is still not followed.
@@ -120,9 +121,11 @@ impl RecordsFile {
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.write_all(&print(records)?)?;
-        file.sync_all()?;
+        if synced {
+            file.sync_all()?;
+        }
         fs::rename(&temporary, self.path())?;
-        File::open(&self.directory)?.sync_all()
+        if synced { File::open(&self.directory)?.sync_all() } else { Ok(()) }
     }
 }
 

@@ -657,12 +657,12 @@ fn records_survive_a_restart() {
     let mut records = Records::default();
     records.saw(9);
     records.set(place(), record(4, b"four"));
-    file.save(&records).unwrap();
+    file.save(&records, true).unwrap();
     assert_eq!(file.load(), (records.clone(), None));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(&file.path()), mode(file.path().parent().unwrap())), (0o600, 0o700));
     assert!(records.prune(&BTreeSet::new()));
-    file.save(&records).unwrap();
+    file.save(&records, true).unwrap();
     assert_eq!((file.load().0.delivered(), file.load().0.epoch()), (vec![], 9));
     assert_eq!(names_in(file.path().parent().unwrap()), ["delivered.json"]);
 }
@@ -674,7 +674,7 @@ fn records_that_cannot_be_read_are_a_problem_and_begin_empty() {
     let mut records = Records::default();
     let evil = Place { file: "../../x".into(), ..place() };
     records.set(evil, record(1, b""));
-    file.save(&records).unwrap();
+    file.save(&records, true).unwrap();
     let reason = |file: &RecordsFile| {
         let (records, finding) = file.load();
         assert_eq!(records, Records::default());

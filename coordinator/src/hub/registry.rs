@@ -148,9 +148,10 @@ impl Registry {
         self.heard(node, session).map(|node| node.retry(most)).unwrap_or_default()
     }
 
-    /// Another epoch begins: what was wanted may not be wanted any more.
-    pub fn forget_orders(&mut self) {
-        self.nodes.values_mut().for_each(Node::forget_orders);
+    /// Another epoch begins. What was wanted may not be wanted any more, and what was known may have changed while
+    /// agents spoke to another hub: everybody says everything anew.
+    pub fn begin_epoch(&mut self) {
+        self.nodes.clear();
     }
 
     /// A table should be somewhere. The session to tell, unless it is there or the agent is away.

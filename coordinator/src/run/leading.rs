@@ -51,6 +51,7 @@ impl Leading {
             let standing = self.standing.borrow_and_update().clone();
             let term = stop.child_token();
             let mut parts = JoinSet::new();
+            let led = matches!(standing, Standing::Leading(_));
             match standing {
                 Standing::Leading(fence) => {
                     tracing::info!(epoch = fence.epoch(), "leads");
@@ -59,12 +60,29 @@ impl Leading {
                 }
                 Standing::Standby { leader } => self.hub.set_role(Role::Standby { leader }),
             }
-            let changed = tokio::select! {
-                () = stop.cancelled() => Ok(()),
-                changed = self.standing.changed() => changed,
-            };
+            let (mut died, mut changed) = (false, Ok(()));
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    news = self.standing.changed() => changed = news,
+                    // One that finds that it must not write ends by itself; the lease will say so, too.
+                    Some(ended) = parts.join_next() => match ended {
+                        Ok(()) => continue,
+                        Err(_) => died = true,
+                    },
+                }
+                break;
+            }
+            if died {
+                // It panicked. A leader that does only a part of its work is worse than none: this part ends, and with
+                // it the coordinator, and another one leads.
+                tracing::error!("what a leader does has ended unexpectedly");
+                term.cancel();
+                self.hub.set_role(Role::Standby { leader: None });
+                return;
+            }
             // First nobody is told anything any more, then the rest ends.
-            if !parts.is_empty() {
+            if led {
                 self.hub.set_role(Role::Standby { leader: None });
                 tracing::info!("leads no more");
             }

@@ -54,7 +54,8 @@ pub fn plan(nodes: u32) -> Plan {
         .lean_nodes_of(Profile::Ascend910b8, nodes + 1)
         .containers(Containers::default().image(WAITER, waiter))
         .agents()
-        .choices(Choices { injection, ..choices })
+        // As it is shipped: with all agents on the same cores, a short lease would end for want of a turn.
+        .choices(Choices { injection, lease: Duration::from_secs(15), ..choices })
 }
 
 /// Nodes, agents, and the group's pods.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_proto::delivery::Digest;
 use muster_ranktable::{Numbering, Pod, Request, Stability, TableTemplate, Topology};
 
-use super::record::{Content, LARGEST, pack_numbering};
+use super::record::{Content, LARGEST, pack_numbering, unpack_numbering};
 use crate::hub::Hub;
 use crate::hub::blob::Blob;
 
@@ -18,8 +18,8 @@ pub struct Input {
     pub template: Arc<TableTemplate>,
     /// When the pods changed last.
     pub changed: String,
-    /// The ranks of the last table, as the record has them.
-    pub numbering: Option<String>,
+    /// The ranks of the last table, packed, as the record has them.
+    pub numbering: Option<bytes::Bytes>,
     /// What the agents saw of the network.
     pub topology: Option<Topology>,
 }
@@ -53,8 +53,11 @@ pub fn compose(input: &Input, hub: &Hub) -> Result<Composed, Uncomposed> {
     let Input { pods, template, changed, numbering, topology } = input;
     let keep = template.stability == Stability::Keep;
     // One that cannot be read is none: the ranks are then counted anew.
-    let previous =
-        numbering.as_deref().filter(|_| keep).and_then(|text| Numbering::read(text).ok());
+    let previous = numbering
+        .as_ref()
+        .filter(|_| keep)
+        .and_then(unpack_numbering)
+        .and_then(|text| Numbering::read(&text).ok());
     let request = Request {
         changed,
         previous: previous.as_ref(),

@@ -1,9 +1,10 @@
 //! All groups, and the one task that looks after them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -18,8 +19,10 @@ use super::member::{GroupKey, Member};
 use super::record::Record;
 use super::{Outlets, Settings, Sources, metrics, vouch};
 use crate::hub::What;
+use marked::Marked;
 
 mod landing;
+mod marked;
 mod say;
 
 /// How long a record without pods and without owners is kept.
@@ -42,7 +45,7 @@ struct Desk {
     by_pod: HashMap<(String, String), (GroupKey, String)>,
     /// The members on a node.
     by_node: HashMap<String, HashSet<(GroupKey, String)>>,
-    marked: BTreeSet<GroupKey>,
+    marked: Marked,
     flights: JoinSet<(GroupKey, Landed)>,
     alarms: BinaryHeap<Reverse<(Instant, GroupKey)>>,
 }
@@ -66,16 +69,14 @@ pub async fn run(sources: Sources, settings: Settings, outlets: Outlets, stop: C
         entries: HashMap::new(),
         by_pod: HashMap::new(),
         by_node: HashMap::new(),
-        marked: BTreeSet::new(),
+        marked: Marked::default(),
         flights: JoinSet::new(),
         alarms: BinaryHeap::new(),
     };
     desk.outlets.shown.clear();
     desk.take(Change::All);
     loop {
-        for key in std::mem::take(&mut desk.marked) {
-            desk.look(&key);
-        }
+        desk.look_at_marked();
         let alarm = desk.alarms.peek().map(|Reverse((at, _))| *at);
         tokio::select! {
             () = stop.cancelled() => return,
@@ -140,8 +141,13 @@ impl Desk {
         for (namespace, name) in pods {
             self.pod(namespace, name);
         }
-        for record in self.sources.records.all() {
-            let (namespace, name) = name(&record.metadata);
+        let mut records: HashSet<(String, String)> =
+            self.sources.records.all().iter().map(|record| name(&record.metadata)).collect();
+        let recorded = self.entries.iter().filter(|(_, entry)| entry.group.record.is_some());
+        records.extend(
+            recorded.map(|(key, _)| (key.namespace.clone(), crate::names::record(&key.name))),
+        );
+        for (namespace, name) in records {
             self.record(&namespace, &name);
         }
         let nodes: Vec<String> = self.by_node.keys().cloned().collect();
@@ -185,7 +191,10 @@ impl Desk {
         if let Some(before) = entry.group.members.get(&uid) {
             member.remember(before);
         }
-        entry.group.members.insert(uid, member);
+        if entry.group.members.insert(uid, member).is_none() {
+            // Whatever has failed before, a pod that comes must not wait for it.
+            entry.not_before = None;
+        }
         entry.heard = Some(Instant::now());
         self.marked.insert(key);
     }
@@ -234,6 +243,9 @@ impl Desk {
             _ => true,
         };
         if newer {
+            if map.is_none() {
+                entry.lost(Instant::now());
+            }
             entry.recorded(map.as_deref().map(Record::read), Timestamp::now());
             self.marked.insert(key);
         }
@@ -247,7 +259,9 @@ impl Desk {
             let Some(member) = entry.group.members.get_mut(uid) else { continue };
             let changed = vouch::refresh(member, &self.sources.hub, self.settings.truth);
             // The hub wants nothing for pods that its agent does not have: it may have forgotten this one.
-            let forgotten = what == What::Pods && entry.handed.remove(uid);
+            // Or it was not there when it should have been told.
+            let untold = what == What::Pods && entry.lacks(uid);
+            let forgotten = (what == What::Pods && entry.handed.remove(uid)) || untold;
             if changed || forgotten {
                 entry.heard = Some(at);
                 self.marked.insert(key.clone());
@@ -278,16 +292,24 @@ impl Desk {
         }
     }
 
+    /// Looks at the groups that were marked, as long as there is room for what is to be done; when something lands
+    /// there is room again.
+    fn look_at_marked(&mut self) {
+        for _ in 0..self.marked.len() {
+            if self.flights.len() >= MOST_FLIGHTS {
+                return;
+            }
+            if let Some(key) = self.marked.pop() {
+                self.look(&key);
+            }
+        }
+    }
+
     /// Looks at a group, and begins what is to be done.
     fn look(&mut self, key: &GroupKey) {
         let (now, clock) = (Timestamp::now(), Instant::now());
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.busy {
-            return;
-        }
-        if self.flights.len() >= MOST_FLIGHTS {
-            // When one lands there is room.
-            self.marked.insert(key.clone());
             return;
         }
         let later = entry.not_before.max(entry.paused);
@@ -338,7 +360,7 @@ impl Desk {
                 .then(|| vouch::topology(&entry.group, hub));
             let pods = entry.group.live().map(Member::seated).collect::<Option<Vec<_>>>()?;
             let record = entry.group.record.as_deref();
-            let numbering = record.and_then(Record::numbering);
+            let numbering = record.and_then(|record| record.numbering.clone());
             Some(Input { pods, template, changed: String::new(), numbering, topology })
         };
         let task = entry.task(outlook.step.clone(), &template, epoch, now, input);
@@ -386,7 +408,9 @@ impl Desk {
         let (writer, hub) = (self.outlets.writer.clone(), self.sources.hub.clone());
         let key = key.clone();
         self.flights.spawn(async move {
-            let landed = flight::fly(key.clone(), task, writer, hub).await;
+            let flight = std::panic::AssertUnwindSafe(flight::fly(key.clone(), task, writer, hub));
+            // A defect with one group must not hold it for ever, nor hold up others.
+            let landed = flight.catch_unwind().await.unwrap_or(Landed::Died);
             (key, landed)
         });
     }

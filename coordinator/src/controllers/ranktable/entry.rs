@@ -52,6 +52,8 @@ pub struct Entry {
     pub outlook: Option<Outlook>,
     /// Writes that failed since the last that did not.
     pub failures: u32,
+    /// How often somebody has deleted the record.
+    pub losses: u32,
     /// Not before then.
     pub not_before: Option<Instant>,
     /// Not before then either: it was looked at a moment ago.
@@ -73,6 +75,30 @@ pub struct Said {
     pub late: u64,
 }
 
+// === impl Said ===
+
+impl Said {
+    /// What another coordinator has said of this record, and is not said again.
+    fn before(record: &Record) -> Self {
+        let find = |kind: &str| record.conditions.iter().find(|one| one.kind == kind);
+        let generation = |reason: &str| match find(RANKTABLE_DELIVERED) {
+            Some(one) if one.reason == reason => record.generation,
+            _ => 0,
+        };
+        let stuck =
+            find(RANKTABLE_READY).filter(|one| reason::STUCK.contains(&one.reason.as_str()));
+        Self {
+            missing: false,
+            failed: stuck.map(|one| match one.reason.as_str() {
+                reason::TIMEOUT => reason::TIMEOUT.to_owned(),
+                _ => one.message.clone(),
+            }),
+            delivered: generation(reason::DELIVERED),
+            late: generation(reason::LATE),
+        }
+    }
+}
+
 // === impl Entry ===
 
 impl Entry {
@@ -91,6 +117,7 @@ impl Entry {
             said: Said::default(),
             outlook: None,
             failures: 0,
+            losses: 0,
             not_before: None,
             paused: None,
             wake: None,
@@ -101,6 +128,13 @@ impl Entry {
     pub fn back_off(&mut self, now: Instant) {
         let wait = AGAIN.saturating_mul(1 << self.failures.min(10)).min(AGAIN_MOST);
         self.failures = self.failures.saturating_add(1);
+        self.not_before = Some(now + wait);
+    }
+
+    /// Somebody has deleted the record: each time it is made again later, or two would keep each other busy.
+    pub fn lost(&mut self, now: Instant) {
+        let wait = AGAIN.saturating_mul(1 << self.losses.min(10)).min(AGAIN_MOST);
+        self.losses = self.losses.saturating_add(1);
         self.not_before = Some(now + wait);
     }
 
@@ -116,6 +150,9 @@ impl Entry {
         let before = self.group.record.as_ref().map(|record| (record.generation, record.digest));
         if generation != before {
             self.recorded = Some(now);
+        }
+        if let Some(record) = record.as_ref().filter(|_| self.outlook.is_none()) {
+            self.said = Said::before(record);
         }
         let floor = record.as_ref().map_or(0, |record| record.generation);
         self.group.floor = self.group.floor.max(floor);
@@ -243,11 +280,25 @@ impl Entry {
         told
     }
 
-    /// How the delivery stands, where there is something to deliver.
-    pub fn standing(&self) -> Option<(u64, Standing)> {
+    /// Whether a member that its agent should give the recorded table does not have it.
+    pub fn lacks(&self, uid: &str) -> bool {
+        let Some((generation, digest)) = self.recorded_table() else { return false };
+        let member = self.group.members.get(uid);
+        member.is_some_and(|member| {
+            matches!(member.home, Home::Agent(_)) && !member.has(generation, digest)
+        })
+    }
+
+    fn recorded_table(&self) -> Option<(u64, muster_proto::delivery::Digest)> {
         let record =
             self.group.record.as_ref().filter(|record| record.state == State::Published)?;
-        Some((record.generation, self.group.delivery(record.generation, record.digest?)))
+        Some((record.generation, record.digest?))
+    }
+
+    /// How the delivery stands, where there is something to deliver.
+    pub fn standing(&self) -> Option<(u64, Standing)> {
+        let (generation, digest) = self.recorded_table()?;
+        Some((generation, self.group.delivery(generation, digest)))
     }
 
     /// Conditions of a generation that nobody has yet.
@@ -298,13 +349,10 @@ impl Entry {
             conditions::set(&mut list, RANKTABLE_DELIVERED, status, reason, &message, &text);
         }
         let words = |list: &[Condition]| -> Vec<(String, String, String)> {
-            // Who is late may change; how many still wait is not worth a write of its own.
+            // A message with numbers that change from moment to moment is not worth a write of its own; what is
+            // written holds those of the moment.
             let message = |one: &Condition| match one.reason.as_str() {
-                reason::LATE
-                | reason::DELIVERED
-                | reason::PUBLISHED
-                | reason::TIMEOUT
-                | reason::GENERATION_FAILED => one.message.clone(),
+                reason::DELIVERED | reason::GENERATION_FAILED => one.message.clone(),
                 _ => String::new(),
             };
             list.iter().map(|one| (one.status.clone(), one.reason.clone(), message(one))).collect()

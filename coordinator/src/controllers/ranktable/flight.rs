@@ -115,6 +115,8 @@ pub enum Landed {
     },
     /// The record is gone.
     Deleted,
+    /// It ended unexpectedly: a defect.
+    Died,
     /// Nothing was written; the record is this, if it could be read.
     Failed {
         /// Why.
@@ -223,7 +225,10 @@ async fn attempt(
 async fn load(record: Arc<Record>, input: Option<Input>, hub: Hub) -> Landed {
     let generation = record.generation;
     let loaded = off(move || {
-        let same = |input: &Input| record.template == Some(input.template.digest());
+        // The network may look otherwise today; that is no reason to number a running job anew.
+        let same = |input: &Input| {
+            record.template == Some(input.template.digest()) && input.topology.is_none()
+        };
         let blob = match input.filter(same) {
             Some(input) => compose::compose(&input, &hub).ok()?.blob,
             None => hub.pack(&record.table()?).ok()?,
@@ -243,6 +248,7 @@ async fn tell(
     pods: Vec<(String, String)>,
     writer: &Writer,
 ) -> Vec<String> {
+    let all = pods.len();
     let api: Api<Pod> = Api::namespaced(writer.client().clone(), &key.namespace);
     let told = futures::stream::iter(pods).map(|(name, uid)| {
         let api = &api;
@@ -255,7 +261,7 @@ async fn tell(
             match writer.merge::<Pod>(api, &name, &change).await {
                 Ok(_) => Some(uid),
                 Err(error) => {
-                    tracing::warn!(
+                    tracing::debug!(
                         pod = name,
                         reason = error.reason(),
                         "not told of generation {generation}: {error}"
@@ -265,7 +271,13 @@ async fn tell(
             }
         }
     });
-    told.buffer_unordered(TELL).filter_map(|told| async move { told }).collect().await
+    let told: Vec<String> =
+        told.buffer_unordered(TELL).filter_map(|told| async move { told }).collect().await;
+    if told.len() < all {
+        let missed = all - told.len();
+        tracing::warn!(group = %key, generation, missed, "pods could not be told, and are told again");
+    }
+    told
 }
 
 fn maps(key: &GroupKey, writer: &Writer) -> Api<ConfigMap> {

@@ -175,6 +175,21 @@ impl Group {
                 ..wait(reason::WAITING, "the record is being created".to_owned())
             };
         };
+        let members = digests::members(&live);
+        let published = record.state == State::Published;
+        // A table of a job that ends stays as it is, for its own pods: whoever came later has no part in it.
+        if done > 0 && self.are_recorded(record) {
+            let message = format!("{done} pods have finished; the table stays as it is");
+            let step = if published { Step::HandOut } else { Step::Wait };
+            return Outlook { step, ..Outlook::new(published, reason::FINISHED, message) };
+        }
+        let same = record.members == Some(members);
+        // Before anything else that may be wrong: a pod that comes must not read what was there before it.
+        let by_map = live.iter().any(|member| matches!(member.home, Home::ConfigMap { .. }));
+        if published && !same && by_map {
+            let message = "pods have come or gone; the last table is taken away".to_owned();
+            return Outlook { step: Step::Blank, ..wait(reason::CHANGING, message) };
+        }
         let size = match &youngest.marks.size {
             Ok(size) => *size,
             Err(problem) => {
@@ -184,19 +199,9 @@ impl Group {
                 );
             }
         };
-        let members = digests::members(&live);
-        let published = record.state == State::Published;
-        // What is over is not taken back: a table of a job that ends stays as it is.
-        if done > 0 {
-            let message = format!("{done} of {size} pods have finished; the table stays as it is");
-            let step = if published { Step::HandOut } else { Step::Wait };
-            return Outlook { step, ..Outlook::new(published, reason::FINISHED, message) };
-        }
-        let same = record.members == Some(members);
-        let by_map = live.iter().any(|member| matches!(member.home, Home::ConfigMap { .. }));
-        if published && !same && by_map {
-            let message = "pods have come or gone; the last table is taken away".to_owned();
-            return Outlook { step: Step::Blank, ..wait(reason::CHANGING, message) };
+        if live.is_empty() {
+            let message = format!("{done} pods have finished");
+            return wait(reason::FINISHED, message);
         }
         if live.len() != size {
             let message = format!("{} of {size} pods are there", live.len());
@@ -267,6 +272,13 @@ impl Group {
                 format!("generation {generation} is being made"),
             )
         }
+    }
+
+    /// Whether those that live and those that are done are the pods of the recorded table.
+    fn are_recorded(&self, record: &Record) -> bool {
+        let theirs: Vec<&Member> =
+            self.members.values().filter(|member| member.life != Life::Over).collect();
+        record.members == Some(digests::members(&theirs))
     }
 
     /// The highest generation that was ever recorded as far as this coordinator knows, that an agent says it has

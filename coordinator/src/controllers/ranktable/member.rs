@@ -129,8 +129,9 @@ impl Marks {
             Some(text) => match text.parse::<usize>() {
                 Ok(size) if (1..=MOST_PODS).contains(&size) => Ok(size),
                 _ => Err(format!(
-                    "annotation {} is {text:?}: it must be a number from 1 to {MOST_PODS}",
-                    names::RANK_GROUP_SIZE
+                    "annotation {} is {:?}: it must be a number from 1 to {MOST_PODS}",
+                    names::RANK_GROUP_SIZE,
+                    text.chars().take(40).collect::<String>()
                 )),
             },
         };

@@ -158,7 +158,11 @@ impl Record {
         let is_named = |text: &str| Some(Digest::of(text.as_bytes())) == named;
         let ours = data.iter().find(|(_, text)| !text.is_empty() && is_named(text));
         let plain = ours.or_else(|| data.iter().next());
+        let strange = packed.is_some() && data.values().any(|text| !text.is_empty());
         let (file, content) = match (packed, plain) {
+            (_, Some((file, text))) if ours.is_some() => {
+                (file.clone(), Content::Text(text.clone()))
+            }
             (Some((file, bytes)), _) => (file, Content::Packed(bytes)),
             (None, Some((file, text))) if text.is_empty() => (file.clone(), Content::None),
             (None, Some((file, text))) => (file.clone(), Content::Text(text.clone())),
@@ -190,7 +194,7 @@ impl Record {
             numbering,
             owners: map.metadata.owner_references.clone().unwrap_or_default(),
             conditions: serde_json::from_str(get(CONDITIONS)).unwrap_or_default(),
-            damaged: !labelled || (state == State::Published && changed),
+            damaged: !labelled || (state == State::Published && (changed || strange)),
         }
     }
 
@@ -259,11 +263,6 @@ impl Record {
         let emptied = self.content == Content::None && packed <= LARGEST.saturating_sub(beside);
         self.state == State::Published && (self.damaged || emptied)
     }
-
-    /// The numbering's text.
-    pub fn numbering(&self) -> Option<String> {
-        String::from_utf8(unpack(self.numbering.as_ref()?)?).ok()
-    }
 }
 
 /// Conditions as the annotation holds them.
@@ -273,10 +272,21 @@ pub fn conditions(conditions: &[Condition]) -> String {
 
 /// At most as much as a table may have.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
-    let most = usize::try_from(muster_proto::delivery::LARGEST_TABLE).ok()?;
+    unpack_within(packed, usize::try_from(muster_proto::delivery::LARGEST_TABLE).ok()?)
+}
+
+fn unpack_within(packed: &[u8], most: usize) -> Option<Vec<u8>> {
     // The size is in the frame, and is not trusted beyond the bound.
     let size = zstd::bulk::Decompressor::upper_bound(packed).unwrap_or(most).min(most);
     zstd::bulk::decompress(packed, size).ok()
+}
+
+/// The numbering of 100,000 ranks has less than 400 KB.
+const LARGEST_NUMBERING: usize = 4 * 1024 * 1024;
+
+/// The text of a numbering. Anybody may have put anything there.
+pub fn unpack_numbering(packed: &Bytes) -> Option<String> {
+    String::from_utf8(unpack_within(packed, LARGEST_NUMBERING)?).ok()
 }
 
 /// Packs a numbering.

@@ -90,13 +90,6 @@ impl Node {
         news
     }
 
-    /// Whatever was wanted, was wanted by somebody who led then.
-    pub(super) fn forget_orders(&mut self) {
-        self.wanted.clear();
-        self.refused.clear();
-        self.due.clear();
-    }
-
     pub(super) fn ack(&mut self, ack: Ack) -> Option<Order> {
         let Ack { place, generation, outcome } = ack;
         let there = self.delivered.get(&place).map_or(0, |(generation, _)| *generation);

@@ -294,19 +294,19 @@ fn too_many_pods_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn what_was_wanted_in_one_epoch_is_not_wanted_in_the_next() {
+fn what_was_known_and_wanted_in_one_epoch_counts_for_nothing_in_the_next() {
     let (mut registry, session) = node_with(&["a"]);
     let table = blob("t");
     let order = delivery("a", 5, &table);
     registry.want("n", order.clone(), table.clone()).unwrap();
     registry.ack("n", session, refused(&order, "disk-full"));
-    registry.forget_orders();
-    assert_eq!(registry.tables("n").unwrap(), Tables::default());
+    registry.begin_epoch();
+    assert_eq!((registry.tables("n"), registry.vouched("n", "a")), (None, None));
     assert_eq!(registry.retry("n", session, 8), []);
-    registry.close("n", session);
-    assert_eq!(registry.open(hello("n", vec![]), 1).orders, []);
-    let lower = delivery("a", 4, &table);
-    assert!(registry.want("n", lower, table).is_ok(), "the record in Kubernetes says which");
+    assert!(!registry.close("n", session));
+    let opened = registry.open(hello("n", vec![]), 1);
+    assert_eq!((opened.orders, opened.pods), (vec![], None), "everything is said anew");
+    assert!(opened.session > session);
 }
 
 #[test]

@@ -118,8 +118,13 @@ impl Desk {
                 }
             }
             Landed::Deleted => {
-                self.entries.remove(key);
-                self.marked.remove(key);
+                // Pods may have come in the meantime.
+                entry.recorded(None, now);
+            }
+            Landed::Died => {
+                tracing::error!(group = %key, reason = "internal", "work for a group ended unexpectedly");
+                metrics.errors.get_or_create(&Reason { reason: "internal" }).inc();
+                entry.back_off(Instant::now());
             }
             Landed::Failed { error: WriteError::Deposed(deposed), .. } => {
                 tracing::warn!("{deposed}");
@@ -131,8 +136,18 @@ impl Desk {
                     tracing::warn!(group = %key, reason = error.reason(), "{error}");
                 }
                 entry.back_off(Instant::now());
+                // A quota, a policy: somebody must do something, and should not have to read our log for that.
+                let text = error.to_string();
+                let news = matches!(error, WriteError::Refused { .. })
+                    && entry.said.failed.as_ref() != Some(&text);
+                if news {
+                    entry.said.failed = Some(text.clone());
+                }
                 if let Some(there) = there {
                     entry.recorded(there, now);
+                }
+                if news {
+                    self.tell(key, true, happened::GENERATION_FAILED, text);
                 }
             }
         }

@@ -32,8 +32,13 @@ impl Desk {
             said.missing = true;
             notes.push((true, happened::ANNOTATION_MISSING, outlook.verdict.message.clone()));
         }
-        if outlook.has_failed() && said.failed.as_ref() != Some(&outlook.verdict.message) {
-            said.failed = Some(outlook.verdict.message.clone());
+        // How many are missing changes; that they are missing for too long is said once.
+        let failed = match outlook.verdict.reason {
+            reason::TIMEOUT => reason::TIMEOUT,
+            _ => outlook.verdict.message.as_str(),
+        };
+        if outlook.has_failed() && said.failed.as_deref() != Some(failed) {
+            said.failed = Some(failed.to_owned());
             let note = format!("{}: {}", outlook.verdict.reason, outlook.verdict.message);
             notes.push((true, happened::GENERATION_FAILED, note));
         }

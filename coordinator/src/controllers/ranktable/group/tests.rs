@@ -336,6 +336,36 @@ fn pods_that_read_a_config_map_never_see_the_table_of_other_members() {
 }
 
 #[test]
+fn pods_that_come_after_others_have_finished_never_get_the_old_table() {
+    let mut two = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B")]);
+    publish(&mut two, &plain(), 1);
+    let finished = |name: &str| changed(name, 2, json!({"status": {"phase": "Succeeded"}}));
+    // A pod is replaced after another one has finished.
+    two.members.insert("uid-a".into(), finished("a"));
+    two.members.remove("uid-b");
+    two.members.insert("uid-c".into(), holding(pod("c", 2), "C"));
+    let outlook = look(&two, 2);
+    assert_eq!((outlook.step, outlook.verdict.reason), (Step::Wait, "WaitingForPods"));
+    // The same group runs again, while the pods of its first run are still to be seen.
+    two.members.insert("uid-b".into(), finished("b"));
+    two.members.insert("uid-d".into(), holding(pod("d", 2), "D"));
+    assert_eq!(publish(&mut two, &plain(), 3), 2);
+}
+
+#[test]
+fn a_pod_with_bad_marks_does_not_keep_the_old_table_readable() {
+    let volume =
+        json!({"spec": {"volumes": [{"name": "ranktable", "configMap": {"name": "g-ranktable"}}]}});
+    let mut one = group([holding(changed("a", 1, volume.clone()), "A")]);
+    publish(&mut one, &plain(), 1);
+    let mut odd = volume;
+    merge(&mut odd, json!({"metadata": {"annotations": {"muster.dev/rank-group-size": "many"}}}));
+    one.members.clear();
+    one.members.insert("uid-b".into(), changed("b", 1, odd));
+    assert_eq!(look(&one, 2).step, Step::Blank);
+}
+
+#[test]
 fn the_table_of_a_job_that_ends_stays() {
     let mut two = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B")]);
     publish(&mut two, &plain(), 1);
