@@ -27,6 +27,8 @@ pub mod reason {
     pub const WAITING_FOR_ADDRESSES: &str = "WaitingForAddresses";
     /// There is no template, or it cannot be used.
     pub const TEMPLATE_INVALID: &str = "TemplateInvalid";
+    /// A ConfigMap with the record's name belongs to somebody else.
+    pub const NAME_TAKEN: &str = "NameTaken";
     /// A table is being made.
     pub const COMPOSING: &str = "Composing";
     /// No table can be made of what is there.
@@ -43,9 +45,10 @@ pub mod reason {
     pub const DELIVERED: &str = "Delivered";
 
     /// Those of `RanktableReady`.
-    pub const READY: [&str; 13] = [
+    pub const READY: [&str; 14] = [
         NO_PODS,
         WAITING,
+        NAME_TAKEN,
         INVALID_MARKS,
         FINISHED,
         CHANGING,
@@ -59,7 +62,8 @@ pub mod reason {
         PUBLISHED,
     ];
     /// Those that do not get better by themselves.
-    pub const STUCK: [&str; 4] = [TIMEOUT, TEMPLATE_INVALID, GENERATION_FAILED, INVALID_MARKS];
+    pub const STUCK: [&str; 5] =
+        [TIMEOUT, TEMPLATE_INVALID, GENERATION_FAILED, INVALID_MARKS, NAME_TAKEN];
     /// Those of `RanktableDelivered`.
     pub const DELIVERY: [&str; 3] = [DELIVERING, LATE, DELIVERED];
 }

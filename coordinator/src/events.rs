@@ -1,8 +1,10 @@
 //! Events: what has happened to an object, said once, when it happens.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::api::{Api, PostParams};
 
 use crate::names::FIELD_MANAGER;
 
@@ -39,10 +41,12 @@ pub mod reason {
     ];
 }
 
-/// Says what has happened. Copies share it.
+/// Says what has happened. Copies share it. Each event is one of its own: those of two generations of a table must not
+/// be taken for one that came twice, which would show the text of the first.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    instance: String,
 }
 
 // === impl Events ===
@@ -50,33 +54,46 @@ pub struct Events {
 impl Events {
     /// Events in the name of this coordinator.
     pub fn new(client: Client, instance: &str) -> Self {
-        let reporter =
-            Reporter { controller: FIELD_MANAGER.into(), instance: Some(instance.into()) };
-        Self { recorder: Recorder::new(client, reporter) }
+        // What the API allows.
+        let instance = instance.chars().take(128).collect();
+        Self { client, instance }
     }
 
     /// Something good has happened. An event that cannot be written is logged.
     pub async fn normal(&self, about: &ObjectReference, reason: &str, note: String) {
-        self.publish(EventType::Normal, about, reason, note).await;
+        self.publish("Normal", about, reason, note).await;
     }
 
     /// Something that somebody should look at.
     pub async fn warning(&self, about: &ObjectReference, reason: &str, note: String) {
-        self.publish(EventType::Warning, about, reason, note).await;
+        self.publish("Warning", about, reason, note).await;
     }
 
-    async fn publish(&self, type_: EventType, about: &ObjectReference, reason: &str, note: String) {
-        let note: String = note.chars().take(1000).collect();
+    async fn publish(&self, kind: &str, about: &ObjectReference, reason: &str, note: String) {
+        let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let subject = about.name.as_deref().unwrap_or_default();
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let prefix: String = subject.chars().take(200).collect();
         let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(note),
-            action: "Reconcile".to_owned(),
-            secondary: None,
+            metadata: ObjectMeta {
+                name: Some(format!("{prefix}.{}", unique.get(..16).unwrap_or(&unique))),
+                namespace: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            action: Some("Reconcile".to_owned()),
+            event_time: Some(MicroTime(jiff::Timestamp::now())),
+            note: Some(note.chars().take(1000).collect()),
+            reason: Some(reason.to_owned()),
+            regarding: Some(about.clone()),
+            reporting_controller: Some(FIELD_MANAGER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(kind.to_owned()),
+            ..Event::default()
         };
-        if let Err(error) = self.recorder.publish(&event, about).await {
-            let (kind, name) = (about.kind.as_deref(), about.name.as_deref());
-            tracing::warn!(kind, name, reason, "an event cannot be written: {error}");
+        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        if let Err(error) = api.create(&PostParams::default(), &event).await {
+            let kind = about.kind.as_deref();
+            tracing::warn!(kind, subject, reason, "an event cannot be written: {error}");
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Pods of rank groups: what they need to wait for their table.
 
+use k8s_openapi::api::core::v1::Pod;
 use muster_ranktable::inject::{self, Injection};
 
 use super::{Answer, Request};
+use crate::controllers::ranktable::member::Marks;
 use crate::templates::Templates;
 
 /// What is said to a new pod.
@@ -20,6 +22,13 @@ pub fn mutate(request: &Request, templates: &Templates, injection: &Injection) -
         Ok(outcome) => outcome,
         Err(refusal) => return Answer::Deny { code: 422, message: refusal.to_string() },
     };
+    // A pod template can hardly be corrected once its job is there: better now than never.
+    if let Ok(pod) = serde_json::from_value::<Pod>(pod)
+        && let Marks { size: Err(problem), template: Some(_), .. } = Marks::of(&pod)
+    {
+        let name = pod.metadata.name.or(pod.metadata.generate_name).unwrap_or_default();
+        return Answer::Deny { code: 422, message: format!("pod {namespace}/{name}: {problem}") };
+    }
     let warnings = outcome.warnings;
     if outcome.patch.is_empty() {
         return Answer::Allow { warnings };

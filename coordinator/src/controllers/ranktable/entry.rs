@@ -205,6 +205,7 @@ impl Entry {
                     owners: self.group.owners(),
                     conditions: self.announced(generation, now),
                     damaged: false,
+                    foreign: false,
                 };
                 let tried = (digest, template.digest());
                 let input = Input { changed, ..input(self)? };
@@ -324,7 +325,9 @@ impl Entry {
     ) -> Option<Vec<Condition>> {
         let record = self.group.record.as_ref()?;
         // While something is being written this would be old at once.
-        if matches!(outlook.step, Step::Create | Step::Blank | Step::Compose { .. }) {
+        if matches!(outlook.step, Step::Create | Step::Blank | Step::Compose { .. })
+            || record.foreign
+        {
             return None;
         }
         let mut list = record.conditions.clone();
@@ -338,7 +341,10 @@ impl Entry {
             &verdict.message,
             &text,
         );
-        if let Some((generation, standing)) = self.standing() {
+        // Who is not in the recorded table cannot be late with it.
+        if let Some((generation, standing)) =
+            self.standing().filter(|_| outlook.step == Step::HandOut)
+        {
             let late = self.is_late(patience, now) && !standing.is_complete();
             let (status, reason) = match () {
                 () if standing.is_complete() => (true, reason::DELIVERED),
@@ -352,7 +358,10 @@ impl Entry {
             // A message with numbers that change from moment to moment is not worth a write of its own; what is
             // written holds those of the moment.
             let message = |one: &Condition| match one.reason.as_str() {
-                reason::DELIVERED | reason::GENERATION_FAILED => one.message.clone(),
+                reason::DELIVERED
+                | reason::GENERATION_FAILED
+                | reason::TEMPLATE_INVALID
+                | reason::INVALID_MARKS => one.message.clone(),
                 _ => String::new(),
             };
             list.iter().map(|one| (one.status.clone(), one.reason.clone(), message(one))).collect()

@@ -175,6 +175,13 @@ impl Group {
                 ..wait(reason::WAITING, "the record is being created".to_owned())
             };
         };
+        if record.foreign {
+            let name = crate::names::record(&self.key.name);
+            let message = format!(
+                "a ConfigMap {name} is there that is no record of a rank table: rename it, or the group"
+            );
+            return wait(reason::NAME_TAKEN, message);
+        }
         let members = digests::members(&live);
         let published = record.state == State::Published;
         // A table of a job that ends stays as it is, for its own pods: whoever came later has no part in it.
@@ -225,6 +232,14 @@ impl Group {
         }
         let template = match template {
             Ok(template) => template,
+            // Those that run keep their table, whatever becomes of its template.
+            Err(_) if published && same && self.is_running_as_recorded(record, &live) => {
+                let message = format!("generation {}, {size} pods", record.generation);
+                return Outlook {
+                    step: Step::HandOut,
+                    ..Outlook::new(true, reason::PUBLISHED, message)
+                };
+            }
             Err(problem) => return Outlook::new(false, reason::TEMPLATE_INVALID, problem.clone()),
         };
         let addresses = template.needs_addresses();
@@ -272,6 +287,12 @@ impl Group {
                 format!("generation {generation} is being made"),
             )
         }
+    }
+
+    /// Whether a pod has started, and nothing that the table was made from has changed.
+    fn is_running_as_recorded(&self, record: &Record, live: &[&Member]) -> bool {
+        let same = |addresses| record.input == Some(digests::input(live, addresses));
+        live.iter().any(|member| member.started) && (same(false) || same(true))
     }
 
     /// Whether those that live and those that are done are the pods of the recorded table.

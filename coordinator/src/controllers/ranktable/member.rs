@@ -114,7 +114,8 @@ impl std::fmt::Display for GroupKey {
 // === impl Marks ===
 
 impl Marks {
-    fn of(pod: &Pod) -> Self {
+    /// Reads them.
+    pub fn of(pod: &Pod) -> Self {
         let annotations = pod.metadata.annotations.as_ref();
         let get = |key: &str| {
             let value = annotations?.get(key)?.trim();

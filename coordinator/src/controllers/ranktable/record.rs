@@ -105,6 +105,8 @@ pub struct Record {
     pub conditions: Vec<Condition>,
     /// Somebody has changed the table in it, or taken its labels away.
     pub damaged: bool,
+    /// It was never a record: somebody else's ConfigMap has the name.
+    pub foreign: bool,
 }
 
 // === impl State ===
@@ -194,6 +196,7 @@ impl Record {
             numbering,
             owners: map.metadata.owner_references.clone().unwrap_or_default(),
             conditions: serde_json::from_str(get(CONDITIONS)).unwrap_or_default(),
+            foreign: !has_label(names::RECORD) && !annotations.contains_key(STATE),
             damaged: !labelled || (state == State::Published && (changed || strange)),
         }
     }

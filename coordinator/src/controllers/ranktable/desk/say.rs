@@ -5,7 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use muster_ranktable::{Facts, Severity, check};
 
+use super::super::group::Step;
 use super::super::member::GroupKey;
+use super::super::metrics::Reason;
 use super::super::shown::GroupStatus;
 use super::Desk;
 use crate::conditions::{self, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
@@ -21,7 +23,8 @@ impl Desk {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(outlook) = entry.outlook.clone() else { return };
         let record = entry.group.record.clone();
-        let standing = entry.standing();
+        // Who is not in the recorded table cannot be late with it.
+        let standing = entry.standing().filter(|_| outlook.step == Step::HandOut);
         let late = entry.is_late(&self.settings.patience, now);
         let mut said = entry.said.clone();
         let mut notes: Vec<(bool, &str, String)> = Vec::new();
@@ -39,6 +42,17 @@ impl Desk {
         };
         if outlook.has_failed() && said.failed.as_deref() != Some(failed) {
             said.failed = Some(failed.to_owned());
+            let word = match outlook.verdict.reason {
+                reason::TIMEOUT => Some("timeout"),
+                reason::TEMPLATE_INVALID => Some("template-invalid"),
+                reason::INVALID_MARKS => Some("invalid-marks"),
+                reason::NAME_TAKEN => Some("name-taken"),
+                // Counted when it happened.
+                _ => None,
+            };
+            if let Some(reason) = word {
+                self.outlets.metrics.errors.get_or_create(&Reason { reason }).inc();
+            }
             let note = format!("{}: {}", outlook.verdict.reason, outlook.verdict.message);
             notes.push((true, happened::GENERATION_FAILED, note));
         }

@@ -188,6 +188,26 @@ fn a_template_is_taken_anew_until_a_pod_has_started() {
 }
 
 #[test]
+fn a_running_group_keeps_its_table_when_its_template_breaks() {
+    let running =
+        |devices: &str| holding(changed("a", 1, json!({"status": {"phase": "Running"}})), devices);
+    let mut one = group([running("A")]);
+    publish(&mut one, &plain(), 1);
+    let broken = |group: &Group| group.outlook(&Err("gone".into()), &Patience::default(), at(2));
+    assert_eq!((broken(&one).step, broken(&one).verdict.ready), (Step::HandOut, true));
+    one.members.insert("uid-a".into(), running("A without one"));
+    assert_eq!(broken(&one).verdict.reason, "TemplateInvalid");
+}
+
+#[test]
+fn a_config_map_of_somebody_else_is_left_alone() {
+    let mut one = group([holding(pod("a", 1), "A")]);
+    one.record = Some(Arc::new(Record { foreign: true, ..Record::default() }));
+    let outlook = look(&one, 1);
+    assert_eq!((outlook.step, outlook.verdict.reason), (Step::Wait, "NameTaken"));
+}
+
+#[test]
 fn a_leader_that_has_just_begun_leaves_what_is_recorded() {
     let mut two = group([holding(pod("a", 2), "A"), holding(pod("b", 2), "B")]);
     publish(&mut two, &plain(), 1);
