@@ -8,7 +8,7 @@
 //! ```
 //!
 //! One task owns all groups. Whatever changes marks a group; a marked group is looked at ([`group`], pure), and what
-//! takes time flies ([`flight`]), one thing at a time per group. A bad group never holds up another.
+//! takes time flies (`flight`), one thing at a time per group. A bad group never holds up another.
 
 pub mod compose;
 pub mod delivery;
