@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::Context;
 use kube::Client;
 use muster_program::log::LogLevel;
+use muster_program::parts;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -157,18 +158,13 @@ impl Agent {
 
     /// Returns when a part has ended though nobody asked it to; says which.
     pub async fn failed(&mut self) -> anyhow::Error {
-        match self.parts.join_next().await {
-            Some(Ok(part)) => anyhow::anyhow!("the part {part:?} ended by itself"),
-            Some(Err(error)) => anyhow::anyhow!("a part ended: {error}"),
-            None => anyhow::anyhow!("no part is left"),
-        }
+        parts::failed(&mut self.parts).await
     }
 
     /// Ends all parts. Tables that are being written are finished or left out, never half there.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        let ending = async { while self.parts.join_next().await.is_some() {} };
         // What takes longer is dropped with the value: a temporary file may stay, and is removed next time.
-        let _late = tokio::time::timeout(DRAIN, ending).await;
+        let _done = parts::drain(&mut self.parts, DRAIN).await;
     }
 }

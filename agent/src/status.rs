@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
+use muster_program::answer;
 use muster_program::log::LogLevel;
 use muster_proto::device::Inventory;
 use muster_proto::pod::PodDevices;
@@ -23,9 +24,6 @@ mod page;
 
 pub use metrics::ProblemCollector;
 pub use muster_program::serve::{Caller, serve};
-
-/// How much of a request for another log level is read.
-const LARGEST_LEVEL: usize = 1024;
 
 /// Everything that can be asked for. Copies share it.
 #[derive(Clone, Debug)]
@@ -128,21 +126,21 @@ impl Status {
             .route("/v1/tables", get(tables))
             .route("/v1/link", get(link))
             .route("/v1/problems", get(problems))
-            .route("/metrics", get(text_metrics))
+            .route(
+                "/metrics",
+                get(async |State(status): State<Self>| answer::metrics(&status.registry)),
+            )
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))
             .route("/loglevel", get(level).put(set_level))
             .fallback(async || (StatusCode::NOT_FOUND, "see /\n"))
-            .layer(axum::extract::DefaultBodyLimit::max(LARGEST_LEVEL))
+            .layer(axum::extract::DefaultBodyLimit::max(answer::LARGEST_LEVEL))
             .with_state(self)
     }
 }
 
 async fn page(State(status): State<Status>) -> Response {
-    // What tools and pods are called comes from outside: no script may run on this page, whatever it says.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'";
-    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot())))
-        .into_response()
+    answer::page(page::render(&status.snapshot()))
 }
 
 async fn all(State(status): State<Status>) -> Json<Snapshot> {
@@ -171,14 +169,6 @@ async fn problems(State(status): State<Status>) -> Json<Vec<Problem>> {
     Json(status.problems.list())
 }
 
-async fn text_metrics(State(status): State<Status>) -> Response {
-    let mut text = String::new();
-    // Writing into a String cannot fail.
-    let _written = prometheus_client::encoding::text::encode(&mut text, &status.registry);
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
-}
-
 async fn ready(State(status): State<Status>) -> Response {
     match status.not_ready() {
         None => "ok\n".into_response(),
@@ -192,15 +182,8 @@ async fn level(State(status): State<Status>) -> String {
 
 async fn set_level(
     State(status): State<Status>,
-    Extension(Caller(caller)): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     wanted: String,
 ) -> Response {
-    if !caller.is_loopback() {
-        let text = "the log level is changed from the node itself\n";
-        return (StatusCode::FORBIDDEN, text).into_response();
-    }
-    match status.log.set(wanted.trim()) {
-        Ok(()) => format!("{}\n", status.log.get()).into_response(),
-        Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
-    }
+    answer::set_level(&status.log, caller, &wanted)
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use kube::Client;
 use muster_program::log::LogLevel;
+use muster_program::parts;
 use muster_ranktable::inject::Injection;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -172,18 +173,13 @@ impl Coordinator {
 
     /// Returns when a part has ended though nobody asked it to; says which.
     pub async fn failed(&mut self) -> anyhow::Error {
-        match self.parts.join_next().await {
-            Some(Ok(part)) => anyhow::anyhow!("the part {part:?} ended by itself"),
-            Some(Err(error)) => anyhow::anyhow!("a part ended: {error}"),
-            None => anyhow::anyhow!("no part is left"),
-        }
+        parts::failed(&mut self.parts).await
     }
 
     /// Ends all parts; a leader gives its lease back, so that another takes over at once.
     pub async fn stop(mut self) {
         self.stop.cancel();
-        let ending = async { while self.parts.join_next().await.is_some() {} };
-        if tokio::time::timeout(DRAIN, ending).await.is_err() {
+        if !parts::drain(&mut self.parts, DRAIN).await {
             tracing::warn!("some parts did not end within {DRAIN:?}; they are dropped");
         }
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
+use muster_program::answer;
 use muster_program::log::LogLevel;
 use muster_program::serve::Caller;
 use prometheus_client::registry::Registry;
@@ -19,9 +20,6 @@ use crate::hub::Hub;
 use crate::lead::Standing;
 
 mod page;
-
-/// How much of a request for another log level is read.
-const LARGEST_LEVEL: usize = 1024;
 
 /// Everything that can be asked for. Copies share it.
 #[derive(Clone)]
@@ -136,7 +134,10 @@ impl Status {
                 get(async |State(status): State<Self>| Json(status.snapshot().groups)),
             )
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
-            .route("/metrics", get(text_metrics))
+            .route(
+                "/metrics",
+                get(async |State(status): State<Self>| answer::metrics(&status.registry)),
+            )
             .route("/healthz", get(async || "ok\n"))
             .route("/readyz", get(ready))
             .route(
@@ -144,24 +145,13 @@ impl Status {
                 get(async |State(status): State<Self>| status.log.get() + "\n").put(set_level),
             )
             .fallback(async || (StatusCode::NOT_FOUND, "see /\n"))
-            .layer(axum::extract::DefaultBodyLimit::max(LARGEST_LEVEL))
+            .layer(axum::extract::DefaultBodyLimit::max(answer::LARGEST_LEVEL))
             .with_state(self)
     }
 }
 
 async fn page(State(status): State<Status>) -> Response {
-    // Names of pods and groups come from outside: no script may run on this page, whatever they are.
-    let policy = "default-src 'none'; style-src 'unsafe-inline'";
-    ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page::render(&status.snapshot())))
-        .into_response()
-}
-
-async fn text_metrics(State(status): State<Status>) -> Response {
-    let mut text = String::new();
-    // Writing into a String cannot fail.
-    let _written = prometheus_client::encoding::text::encode(&mut text, &status.registry);
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    answer::page(page::render(&status.snapshot()))
 }
 
 async fn ready(State(status): State<Status>) -> Response {
@@ -174,15 +164,8 @@ async fn ready(State(status): State<Status>) -> Response {
 
 async fn set_level(
     State(status): State<Status>,
-    Extension(Caller(caller)): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     wanted: String,
 ) -> Response {
-    if !caller.is_loopback() {
-        return (StatusCode::FORBIDDEN, "the log level is changed from the pod itself\n")
-            .into_response();
-    }
-    match status.log.set(wanted.trim()) {
-        Ok(()) => format!("{}\n", status.log.get()).into_response(),
-        Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
-    }
+    answer::set_level(&status.log, caller, &wanted)
 }

@@ -20,6 +20,8 @@ pub struct Templates {
 
 /// One that was compiled, or could not be.
 struct Compiled {
+    /// Name of its parser's ConfigMap.
+    parser: String,
     /// Of the template's ConfigMap and of its parser's.
     versions: (String, Option<String>),
     template: Result<Arc<TableTemplate>, TemplateProblem>,
@@ -47,22 +49,27 @@ impl Templates {
             let (namespace, name) = (self.namespace.clone(), name.to_owned());
             return Err(TemplateProblem::Missing { namespace, name });
         };
-        let source = read(&map);
-        let parser = self.maps.named(&self.namespace, source.parser_name());
         let version = |map: &ConfigMap| map.metadata.resource_version.clone().unwrap_or_default();
-        let versions = (version(&map), parser.as_deref().map(version));
+        let parser = |name: &str| self.maps.named(&self.namespace, name);
         if let Some(known) = self.compiled.lock().get(name)
-            && known.versions == versions
+            && known.versions == (version(&map), parser(&known.parser).as_deref().map(version))
         {
             return known.template.clone();
         }
+        let source = read(&map);
+        let parser_name = source.parser_name().to_owned();
+        let parser = parser(&parser_name);
+        let versions = (version(&map), parser.as_deref().map(version));
         let parser = parser.as_deref().map(read);
         let template = TableTemplate::read(&source, parser.as_ref()).map(Arc::new);
         let template = template.map_err(TemplateProblem::Invalid);
         let mut compiled = self.compiled.lock();
         // Those whose ConfigMap is gone.
         compiled.retain(|name, _| self.maps.named(&self.namespace, name).is_some());
-        compiled.insert(name.to_owned(), Compiled { versions, template: template.clone() });
+        compiled.insert(
+            name.to_owned(),
+            Compiled { parser: parser_name, versions, template: template.clone() },
+        );
         template
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use muster_program::log::LogLevel;
-use tokio::signal::unix::{SignalKind, signal};
+use muster_program::parts::Signals;
 
 use super::{Agent, Settings};
 use crate::args::RunArgs;
@@ -34,8 +34,7 @@ pub fn main(args: RunArgs) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = Signals::take()?;
     let config = kube::Config::infer().await;
     let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
     let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
@@ -46,8 +45,7 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
     let address = agent.address().map(|address| address.to_string()).unwrap_or_default();
     tracing::info!(node, address, version = env!("CARGO_PKG_VERSION"), "started");
     tokio::select! {
-        _ = terminate.recv() => tracing::info!("told to stop"),
-        _ = interrupt.recv() => tracing::info!("interrupted"),
+        () = signals.told() => {}
         error = agent.failed() => {
             agent.stop().await;
             return Err(error);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use muster_program::log::LogLevel;
+use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Coordinator, Settings};
 use crate::args::{Args, Delivery};
@@ -29,8 +29,7 @@ pub fn main(args: Args) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = Signals::take()?;
     let config = kube::Config::infer().await;
     let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
     let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
@@ -46,8 +45,7 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
         "started"
     );
     tokio::select! {
-        _ = terminate.recv() => tracing::info!("told to stop"),
-        _ = interrupt.recv() => tracing::info!("interrupted"),
+        () = signals.told() => {}
         error = coordinator.failed() => {
             coordinator.stop().await;
             return Err(error);

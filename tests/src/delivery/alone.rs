@@ -22,8 +22,6 @@ pub struct Alone {
     pub seen: Vec<Duration>,
     /// The agent's own figure: 99 % are within this bound of its histogram, in seconds.
     pub within: f64,
-    /// Packed bytes of one table.
-    pub packed: usize,
 }
 
 /// Delivers variants of a table, one after the other.
@@ -52,12 +50,11 @@ async fn deliver(
     let file = table_file(&handle.spec().root, &uid, "ranktable.json");
     let place = Place { pod_uid: uid, volume: "ranktable".into(), file: "ranktable.json".into() };
     let before = cluster.agents();
-    let (mut seen, mut packed) = (Vec::new(), 0);
+    let mut seen = Vec::new();
     for number in 0..times {
         // Blanks after a table leave it a table and make it another content.
         let text = [table, &vec![b' '; number + 1]].concat();
         let blob = hub.pack(&text)?;
-        packed = blob.packed_size();
         let generation = 1000 + number as u64;
         let (place, digest) = (place.clone(), blob.digest());
         let delivery = Delivery { place, generation, digest, mode: 0o644, group: None };
@@ -78,7 +75,7 @@ async fn deliver(
     }
     seen.sort();
     let within = cluster.agents().since(&before).within(super::READABLE, 0.99);
-    Ok(Alone { seen, within, packed })
+    Ok(Alone { seen, within })
 }
 
 /// A pod that holds all devices, has a volume for a table, and says too little to get one from the coordinator; its node

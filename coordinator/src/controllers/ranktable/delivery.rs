@@ -5,30 +5,39 @@ use muster_proto::delivery::Digest;
 use super::group::Group;
 use super::member::{Home, Member};
 
+/// So many who lack a table are named.
+const NAMED: usize = 3;
+
 /// How the delivery of a generation stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// Which.
+    pub generation: u64,
     /// Pods that can read it.
     pub there: usize,
     /// Pods that should.
     pub all: usize,
-    /// The others: node and reason, by node.
-    pub lacking: Vec<(String, String)>,
+    /// Some of the others, by node: node and reason.
+    named: Vec<(String, String)>,
 }
 
 impl Group {
-    /// How the delivery of this generation stands.
+    /// How the delivery of this generation stands. A group may have a thousand members, so only a few are put into words.
     pub fn delivery(&self, generation: u64, digest: Digest) -> Standing {
-        let mut standing = Standing::default();
-        for member in self.live().filter(|member| member.home != Home::None) {
-            standing.all += 1;
-            match member.has(generation, digest) {
-                true => standing.there += 1,
-                false => standing.lacking.push((member.pod.node.clone(), why(member, generation))),
-            }
+        let receivers: Vec<&Member> =
+            self.live().filter(|member| member.home != Home::None).collect();
+        let mut lacking: Vec<&&Member> =
+            receivers.iter().filter(|member| !member.has(generation, digest)).collect();
+        let (all, there) = (receivers.len(), receivers.len() - lacking.len());
+        let order = |member: &&&Member| (member.pod.node.clone(), member.pod.name.clone());
+        if lacking.len() > NAMED {
+            lacking.select_nth_unstable_by_key(NAMED, order);
+            lacking.truncate(NAMED);
         }
-        standing.lacking.sort();
-        standing
+        lacking.sort_by_key(order);
+        let words = |member: &&&Member| (member.pod.node.clone(), why(member, generation));
+        let named = lacking.iter().map(words).collect();
+        Standing { generation, there, all, named }
     }
 }
 
@@ -55,19 +64,15 @@ impl Standing {
     }
 
     /// For a person: `7 of 8 pods have generation 3`, and who does not.
-    pub fn message(&self, generation: u64, named: bool) -> String {
-        let told = format!("{} of {} pods have generation {generation}", self.there, self.all);
-        if !named || self.lacking.is_empty() {
+    pub fn message(&self, named: bool) -> String {
+        let told =
+            format!("{} of {} pods have generation {}", self.there, self.all, self.generation);
+        if !named || self.is_complete() {
             return told;
         }
-        let most = 3;
-        let some: Vec<String> = self
-            .lacking
-            .iter()
-            .take(most)
-            .map(|(node, why)| format!("node {node}: {why}"))
-            .collect();
-        let more = match self.lacking.len().saturating_sub(most) {
+        let some: Vec<String> =
+            self.named.iter().map(|(node, why)| format!("node {node}: {why}")).collect();
+        let more = match (self.all - self.there).saturating_sub(self.named.len()) {
             0 => String::new(),
             more => format!("; and {more} more"),
         };

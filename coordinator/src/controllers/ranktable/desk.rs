@@ -348,11 +348,14 @@ impl Desk {
                 let whole = entry.complete.map_or(published.elapsed(), |since| since.elapsed());
                 self.outlets.metrics.handout.observe(whole.as_secs_f64());
             }
-            if entry.standing().is_some_and(|(_, standing)| !standing.is_complete()) {
-                let late = entry.late_at(patience).filter(|late| *late > now);
-                again = [again, late].into_iter().flatten().min();
-            }
         }
+        let standing = entry.standing(&outlook.step);
+        let late = entry.is_late(patience, now);
+        if standing.as_ref().is_some_and(|standing| !standing.is_complete()) {
+            let late = entry.late_at(patience).filter(|late| *late > now);
+            again = [again, late].into_iter().flatten().min();
+        }
+        let conditions = entry.conditions(&outlook, standing.as_ref(), late, now);
         let epoch = self.outlets.writer.fence().epoch();
         let input = |entry: &Entry| {
             let template = template.clone().ok()?;
@@ -365,12 +368,12 @@ impl Desk {
         };
         let task = entry.task(outlook.step.clone(), &template, epoch, now, input);
         let task = task.or_else(|| {
-            let conditions = entry.conditions(&outlook, patience, now)?;
-            let resource_version = entry.group.record.as_ref()?.resource_version.clone();
-            Some(Task::Conditions { resource_version, conditions })
+            let news = entry.is_news(&outlook, &conditions);
+            let record = entry.group.record.as_ref().filter(|_| news)?;
+            let resource_version = record.resource_version.clone();
+            Some(Task::Conditions { resource_version, conditions: conditions.clone() })
         });
-        entry.outlook = Some(outlook);
-        self.say(key);
+        self.say(key, &outlook, standing.as_ref(), late, conditions);
         if let Some(task) = task {
             self.fly(key, task);
         }

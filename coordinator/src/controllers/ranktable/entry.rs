@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::compose::Input;
 use super::delivery::Standing;
 use super::flight::{Table, Task};
-use super::group::{Group, Outlook, Patience, Step, Template, seconds};
+use super::group::{Group, Outlook, Patience, Step, Template, Verdict, seconds};
 use super::member::{GroupKey, Home};
 use super::record::{Content, Record, State};
 use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
@@ -48,10 +48,12 @@ pub struct Entry {
     pub recorded: Option<Timestamp>,
     /// What was said, so that it is not said again.
     pub said: Said,
-    /// What the last look has shown.
-    pub outlook: Option<Outlook>,
+    /// Whether it was looked at before.
+    pub looked: bool,
     /// Writes that failed since the last that did not.
     pub failures: u32,
+    /// The uid of the record that was seen last.
+    own: Option<String>,
     /// How often somebody has deleted the record.
     pub losses: u32,
     /// Not before then.
@@ -114,8 +116,9 @@ impl Entry {
             complete: None,
             published: None,
             recorded: None,
+            own: None,
             said: Said::default(),
-            outlook: None,
+            looked: false,
             failures: 0,
             losses: 0,
             not_before: None,
@@ -145,13 +148,20 @@ impl Entry {
     }
 
     /// The record, as somebody else or we have written it.
-    pub fn recorded(&mut self, record: Option<Record>, now: Timestamp) {
+    pub fn recorded(&mut self, mut record: Option<Record>, now: Timestamp) {
+        if let Some(record) = &mut record {
+            // Whoever takes all marks away from our record does not make it somebody else's.
+            record.foreign &= self.own.as_ref() != Some(&record.uid);
+            if !record.foreign {
+                self.own = Some(record.uid.clone());
+            }
+        }
         let generation = record.as_ref().map(|record| (record.generation, record.digest));
         let before = self.group.record.as_ref().map(|record| (record.generation, record.digest));
         if generation != before {
             self.recorded = Some(now);
         }
-        if let Some(record) = record.as_ref().filter(|_| self.outlook.is_none()) {
+        if let Some(record) = record.as_ref().filter(|_| !self.looked) {
             self.said = Said::before(record);
         }
         let floor = record.as_ref().map_or(0, |record| record.generation);
@@ -296,10 +306,11 @@ impl Entry {
         Some((record.generation, record.digest?))
     }
 
-    /// How the delivery stands, where there is something to deliver.
-    pub fn standing(&self) -> Option<(u64, Standing)> {
-        let (generation, digest) = self.recorded_table()?;
-        Some((generation, self.group.delivery(generation, digest)))
+    /// How the delivery stands, where there is something to deliver. Who is not in the recorded table cannot be late
+    /// with it.
+    pub fn standing(&self, step: &Step) -> Option<Standing> {
+        let (generation, digest) = self.recorded_table().filter(|_| *step == Step::HandOut)?;
+        Some(self.group.delivery(generation, digest))
     }
 
     /// Conditions of a generation that nobody has yet.
@@ -316,43 +327,38 @@ impl Entry {
         list
     }
 
-    /// The conditions as they should be, if that is worth a write: a status or a reason has changed.
+    /// The conditions as they are.
     pub fn conditions(
         &self,
         outlook: &Outlook,
-        patience: &Patience,
+        standing: Option<&Standing>,
+        late: bool,
         now: Timestamp,
-    ) -> Option<Vec<Condition>> {
-        let record = self.group.record.as_ref()?;
+    ) -> Vec<Condition> {
+        let known = self.group.record.as_ref().map(|record| record.conditions.clone());
+        let (mut list, text) = (known.unwrap_or_default(), seconds(now));
+        let Verdict { ready, reason, message } = &outlook.verdict;
+        conditions::set(&mut list, RANKTABLE_READY, *ready, reason, message, &text);
+        if let Some(standing) = standing {
+            let reason = match () {
+                () if standing.is_complete() => reason::DELIVERED,
+                () if late => reason::LATE,
+                () => reason::DELIVERING,
+            };
+            let (status, message) = (standing.is_complete(), standing.message(late));
+            conditions::set(&mut list, RANKTABLE_DELIVERED, status, reason, &message, &text);
+        }
+        list
+    }
+
+    /// Whether these conditions are worth a write: a status or a reason has changed.
+    pub fn is_news(&self, outlook: &Outlook, list: &[Condition]) -> bool {
+        let Some(record) = &self.group.record else { return false };
         // While something is being written this would be old at once.
         if matches!(outlook.step, Step::Create | Step::Blank | Step::Compose { .. })
             || record.foreign
         {
-            return None;
-        }
-        let mut list = record.conditions.clone();
-        let text = seconds(now);
-        let verdict = &outlook.verdict;
-        conditions::set(
-            &mut list,
-            RANKTABLE_READY,
-            verdict.ready,
-            verdict.reason,
-            &verdict.message,
-            &text,
-        );
-        // Who is not in the recorded table cannot be late with it.
-        if let Some((generation, standing)) =
-            self.standing().filter(|_| outlook.step == Step::HandOut)
-        {
-            let late = self.is_late(patience, now) && !standing.is_complete();
-            let (status, reason) = match () {
-                () if standing.is_complete() => (true, reason::DELIVERED),
-                () if late => (false, reason::LATE),
-                () => (false, reason::DELIVERING),
-            };
-            let message = standing.message(generation, late);
-            conditions::set(&mut list, RANKTABLE_DELIVERED, status, reason, &message, &text);
+            return false;
         }
         let words = |list: &[Condition]| -> Vec<(String, String, String)> {
             // A message with numbers that change from moment to moment is not worth a write of its own; what is
@@ -366,7 +372,7 @@ impl Entry {
             };
             list.iter().map(|one| (one.status.clone(), one.reason.clone(), message(one))).collect()
         };
-        (words(&list) != words(&record.conditions)).then_some(list)
+        words(list) != words(&record.conditions)
     }
 
     /// Whether everybody should have had the table by now.

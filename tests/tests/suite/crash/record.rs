@@ -17,7 +17,7 @@ const LABELS: [&str; 2] = ["muster.dev/rank-group", "muster.dev/ranktable-record
 /// What a person may do to a record, and what that is called.
 fn edits() -> Vec<(&'static str, Value)> {
     let note = |key: &str, value: Value| json!({"metadata": {"annotations": {format!("muster.dev/ranktable-{key}"): value}}});
-    let labels = json!({"metadata": {"labels": {LABELS[0]: null, LABELS[1]: null}}});
+    let labels = json!({LABELS[0]: null, LABELS[1]: null});
     vec![
         ("another table", json!({"data": {"ranktable.json": "{}"}})),
         ("no table", json!({"data": {"ranktable.json": ""}})),
@@ -31,7 +31,8 @@ fn edits() -> Vec<(&'static str, Value)> {
         ("other members", note("members", json!("00"))),
         ("a later epoch", note("epoch", json!((u64::MAX / 2).to_string()))),
         ("no annotations", json!({"metadata": {"annotations": null}})),
-        ("no labels", labels),
+        ("no labels", json!({"metadata": {"labels": labels}})),
+        ("no marks at all", json!({"metadata": {"labels": labels, "annotations": null}})),
     ]
 }
 

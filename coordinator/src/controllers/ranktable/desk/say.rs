@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use muster_ranktable::{Facts, Severity, check};
 
-use super::super::group::Step;
+use super::super::delivery::Standing;
+use super::super::group::Outlook;
 use super::super::member::GroupKey;
 use super::super::metrics::Reason;
 use super::super::shown::GroupStatus;
 use super::Desk;
-use crate::conditions::{self, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
+use crate::conditions::{Condition, reason};
 use crate::events::reason as happened;
 
 /// A table beyond this is not checked while it runs: `musterctl ranktable check` does that.
@@ -18,14 +18,17 @@ const CHECKED: usize = 4 * 1024 * 1024;
 
 impl Desk {
     /// Shows how a group stands, and says what is new.
-    pub(super) fn say(&mut self, key: &GroupKey) {
-        let now = Timestamp::now();
+    pub(super) fn say(
+        &mut self,
+        key: &GroupKey,
+        outlook: &Outlook,
+        standing: Option<&Standing>,
+        late: bool,
+        conditions: Vec<Condition>,
+    ) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let Some(outlook) = entry.outlook.clone() else { return };
-        let record = entry.group.record.clone();
-        // Who is not in the recorded table cannot be late with it.
-        let standing = entry.standing().filter(|_| outlook.step == Step::HandOut);
-        let late = entry.is_late(&self.settings.patience, now);
+        // What others have said of the record was looked at when it was read first.
+        entry.looked = true;
         let mut said = entry.said.clone();
         let mut notes: Vec<(bool, &str, String)> = Vec::new();
         if outlook.verdict.ready {
@@ -56,9 +59,10 @@ impl Desk {
             let note = format!("{}: {}", outlook.verdict.reason, outlook.verdict.message);
             notes.push((true, happened::GENERATION_FAILED, note));
         }
-        if let Some((generation, standing)) = &standing {
-            if standing.is_complete() && said.delivered < *generation && outlook.verdict.ready {
-                said.delivered = *generation;
+        if let Some(standing) = standing {
+            let generation = standing.generation;
+            if standing.is_complete() && said.delivered < generation && outlook.verdict.ready {
+                said.delivered = generation;
                 let took = entry.complete.take().map(|since| since.elapsed());
                 if let Some(took) = took {
                     self.outlets.metrics.delivery.observe(took.as_secs_f64());
@@ -66,57 +70,28 @@ impl Desk {
                 let took = took
                     .map(|took| format!(", {took:.1?} after its input was complete"))
                     .unwrap_or_default();
-                notes.push((
-                    false,
-                    happened::DELIVERED,
-                    format!("{}{took}", standing.message(*generation, false)),
-                ));
-            } else if !standing.is_complete() && late && said.late < *generation {
-                said.late = *generation;
-                notes.push((true, happened::LATE, standing.message(*generation, true)));
+                let note = format!("{}{took}", standing.message(false));
+                notes.push((false, happened::DELIVERED, note));
+            } else if !standing.is_complete() && late && said.late < generation {
+                said.late = generation;
+                notes.push((true, happened::LATE, standing.message(true)));
             }
         }
         entry.said = said;
-        let mut list = record.as_ref().map(|record| record.conditions.clone()).unwrap_or_default();
-        let text = super::super::group::seconds(now);
         let verdict = &outlook.verdict;
-        conditions::set(
-            &mut list,
-            RANKTABLE_READY,
-            verdict.ready,
-            verdict.reason,
-            &verdict.message,
-            &text,
-        );
-        if let Some((generation, standing)) = &standing {
-            let reason = match () {
-                () if standing.is_complete() => reason::DELIVERED,
-                () if late => reason::LATE,
-                () => reason::DELIVERING,
-            };
-            let message = standing.message(*generation, late);
-            conditions::set(
-                &mut list,
-                RANKTABLE_DELIVERED,
-                standing.is_complete(),
-                reason,
-                &message,
-                &text,
-            );
-        }
         let (delivered, receivers) =
-            standing.map_or((0, 0), |(_, standing)| (standing.there, standing.all));
+            standing.map_or((0, 0), |standing| (standing.there, standing.all));
         let status = GroupStatus {
             namespace: key.namespace.clone(),
             name: key.name.clone(),
             pods: entry.group.live().count(),
-            generation: record.map_or(0, |record| record.generation),
+            generation: entry.group.record.as_ref().map_or(0, |record| record.generation),
             delivered,
             receivers,
             ready: verdict.ready,
             reason: verdict.reason.to_owned(),
             message: verdict.message.clone(),
-            conditions: list,
+            conditions,
         };
         self.outlets.shown.set(key, Some(status));
         for (warning, reason, note) in notes {

@@ -411,7 +411,7 @@ fn who_lacks_the_table_is_named_with_the_reason() {
     let standing: Standing = three.delivery(2, digest);
     assert_eq!((standing.there, standing.all), (1, 3));
     assert_eq!(
-        standing.message(2, true),
+        standing.message(true),
         "1 of 3 pods have generation 2; late: node node-b: pod b: the node's agent has no stream; \
          node node-c: pod c: no space (disk-full)"
     );
