@@ -197,26 +197,26 @@ impl Queue {
         Self { inner: Mutex::new(inner), ready: Notify::new(), closed: CancellationToken::new() }
     }
 
-    /// Puts something in.
+    /// Puts something in, and wakes the stream.
     pub fn fill<T>(&self, fill: impl FnOnce(&mut Outbox) -> T) -> T {
-        let filled = {
-            let mut inner = self.inner.lock();
-            let filled = fill(&mut inner.outbox);
-            if inner.waits_since.is_none() && !inner.outbox.is_empty() {
-                inner.waits_since = Some(Instant::now());
-            }
-            filled
-        };
-        self.ready.notify_one();
+        let filled = self.inner.lock().fill(fill);
+        self.wake();
         filled
     }
 
-    /// An order. For a stream that has ended it is dropped: the peer gets it when it comes back.
+    /// Puts an order in; the stream sees it when it is woken. For a stream that has ended it is dropped: the peer gets
+    /// it when it comes back.
     pub fn push(&self, order: Order) -> Result<(), Full> {
-        if self.inner.lock().finished {
+        let mut inner = self.inner.lock();
+        if inner.finished {
             return Ok(());
         }
-        self.fill(|outbox| outbox.push(order))
+        inner.fill(|outbox| outbox.push(order))
+    }
+
+    /// Something is there to be said.
+    pub fn wake(&self) {
+        self.ready.notify_one();
     }
 
     /// Ends the stream at once; what waits is dropped.
@@ -279,6 +279,18 @@ impl Queue {
     /// The peer is gone.
     pub(super) fn gone(&self) {
         self.closed.cancel();
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    fn fill<T>(&mut self, fill: impl FnOnce(&mut Outbox) -> T) -> T {
+        let filled = fill(&mut self.outbox);
+        if self.waits_since.is_none() && !self.outbox.is_empty() {
+            self.waits_since = Some(Instant::now());
+        }
+        filled
     }
 }
 

@@ -259,33 +259,30 @@ impl Entry {
     /// Hands the table out to members that do not have it. How many were told.
     pub fn hand_out(&mut self, hub: &Hub) -> usize {
         let Some(table) = &self.table else { return 0 };
-        let digest = table.blob.digest();
+        let (digest, generation) = (table.blob.digest(), table.generation);
+        let lacking = self.group.members.values().filter_map(|member| {
+            let Home::Agent(place) = &member.home else { return None };
+            let lacks = member.life == super::member::Life::Live
+                && !member.has(generation, digest)
+                && !self.handed.contains(&member.pod.uid);
+            lacks.then_some((&member.pod, place))
+        });
+        let (pods, orders): (Vec<_>, Vec<_>) = lacking
+            .map(|(pod, place)| {
+                let place = place.clone();
+                let delivery = Delivery { place, generation, digest, mode: MODE, group: None };
+                (pod, (pod.node.as_str(), delivery))
+            })
+            .unzip();
         let mut told = 0;
-        for member in self.group.members.values() {
-            let uid = &member.pod.uid;
-            let Home::Agent(place) = &member.home else { continue };
-            if member.life != super::member::Life::Live
-                || member.has(table.generation, digest)
-                || self.handed.contains(uid)
-            {
-                continue;
-            }
-            let delivery = Delivery {
-                place: place.clone(),
-                generation: table.generation,
-                digest,
-                mode: MODE,
-                group: None,
-            };
-            match hub.deliver(&member.pod.node, delivery, table.blob.clone()) {
+        for (pod, answer) in pods.iter().zip(hub.deliver_all(orders, &table.blob)) {
+            match answer {
                 Ok(()) => {
-                    self.handed.insert(uid.clone());
+                    self.handed.insert(pod.uid.clone());
                     told += 1;
                 }
                 // Its agent has not said yet that it has the pod; when it does, this is done again.
-                Err(error) => {
-                    tracing::debug!(pod = member.pod.name, reason = error.reason(), "{error}")
-                }
+                Err(error) => tracing::debug!(pod = pod.name, reason = error.reason(), "{error}"),
             }
         }
         told
