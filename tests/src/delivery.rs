@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 
 pub mod alone;
 pub mod cluster;
@@ -30,6 +30,9 @@ use report::{Report, at, millis};
 
 /// The agents' own time from an order to a table that can be read.
 const READABLE: &str = "muster_agent_readable_duration_seconds";
+
+/// Tables that all agents together write at once.
+const AGENTS_WRITE: usize = 4;
 
 /// Settings.
 #[derive(Debug, clap::Parser)]
@@ -63,9 +66,9 @@ struct Large {
 /// Measures and prints; fails when a limit is missed by more than noise.
 pub fn main(args: Args) -> ExitCode {
     let run = || -> anyhow::Result<bool> {
-        let runtime = two()?;
-        // Where agents are many, their writes must not be a thousand threads.
-        let agents = two()?;
+        let runtime = two().build()?;
+        // Where agents are many on one machine, their writes must not be hundreds of threads.
+        let agents = two().max_blocking_threads(AGENTS_WRITE).build()?;
         let met = runtime.block_on(measure(args, agents.handle()));
         agents.shutdown_background();
         met
@@ -80,8 +83,10 @@ pub fn main(args: Args) -> ExitCode {
     }
 }
 
-fn two() -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+fn two() -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all();
+    builder
 }
 
 async fn measure(args: Args, agents: &tokio::runtime::Handle) -> anyhow::Result<bool> {
@@ -96,14 +101,16 @@ async fn measure(args: Args, agents: &tokio::runtime::Handle) -> anyhow::Result<
 
     report.part("readers, all the while");
     report.plain("files", (nodes as usize).div_ceil(args.files_per_reader));
-    report.plain("reads", seen.reads);
-    report.plain("of them, of a table", seen.tables);
+    report.plain("looks", seen.looks);
+    report.plain("of them, with another file than before: read and checked", seen.reads);
     let mut faults = seen.faults.clone();
     let known = [&first.table, &second.table];
     let strange = seen.contents.iter().filter(|one| !known.iter().any(|table| ***table == ***one));
     faults.extend(strange.map(|one| format!("a table of {} bytes that nobody made", one.len())));
     report.none("faults", &faults);
 
+    eprintln!("one agent alone, {} tables …", args.alone);
+    quiet().await;
     let alone = alone::measure(&second.table, args.alone, agents).await?;
     report.part("one agent that has nothing else to do");
     report.plain("tables", alone.seen.len());
@@ -112,6 +119,7 @@ async fn measure(args: Args, agents: &tokio::runtime::Handle) -> anyhow::Result<
     report.limit("b. the same, p99", p99, 10.0, "ms");
     report.plain("the agent's own figure, p99 within", format!("{} ms", alone.within * 1e3));
 
+    eprintln!("ConfigMap volumes …");
     let ranks = 1000;
     let text = crate::footprint::table::of(ranks);
     let volumes = volumes::measure(&text, args.volumes).await?;
@@ -129,17 +137,22 @@ async fn large(args: &Args, agents: &tokio::runtime::Handle) -> anyhow::Result<L
     let mut result = None;
     cluster::plan(args.nodes)
         .run(async |world| {
+            eprintln!("agents connect …");
             let mut cluster = Cluster::start(world, agents, args.devices).await?;
+            eprintln!("pods are made, all but one …");
             cluster.fill().await?;
             let watched = cluster.files().await?;
             let readers = watched.into_iter().step_by(args.files_per_reader.max(1)).collect();
             let readers = Readers::start(readers, ranks);
             let measured = async {
                 quiet().await;
+                eprintln!("the last pod, the first table …");
                 let first = cluster.complete().await?;
                 quiet().await;
+                eprintln!("a pod is replaced, the second table …");
                 let second = cluster.replace().await?;
                 quiet().await;
+                eprintln!("a plain loop …");
                 let (files, table) = (cluster.files().await?, second.table.clone());
                 let floor = tokio::task::spawn_blocking(move || floor::measure(&files, &table));
                 anyhow::Ok((first, second, floor.await??))
@@ -155,10 +168,11 @@ async fn large(args: &Args, agents: &tokio::runtime::Handle) -> anyhow::Result<L
     result.context("nothing was measured")
 }
 
-/// What was written before is on the disk, and what it set off is over.
+/// What was written before is on the disk, and what it set off is over: ext4 passes over inodes that were freed in the
+/// last five seconds, one by one.
 async fn quiet() {
     let _done = tokio::task::spawn_blocking(floor::settle).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
 }
 
 fn bytes(report: &Report, first: &Arrived, nodes: u32) {

@@ -29,6 +29,9 @@ use super::scrape::Figures;
 use crate::world::coordinators::Choices;
 use crate::world::{HOLD, Plan, Seen, World, table_file, until};
 
+/// How often it is looked whether all have their table.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// The seed's template for MindIE.
 const TEMPLATE: &str = "ascend-ranktable-template-mindie-role";
 /// The group.
@@ -253,10 +256,13 @@ impl<'a> Cluster<'a> {
         self.create(name, node).await?;
         let done = "muster_ranktable_delivery_duration_seconds_count";
         until("the table with all pods", PATIENCE, async || {
+            // A look at all metrics is work for the cores that are measured.
+            tokio::time::sleep(LOOK_AGAIN).await;
             let more = self.coordinator()?.get(done) - before.get(done);
-            Ok(if more >= 1.0 { Seen::Yes(()) } else { Seen::NotYet(self.standing()) })
+            Ok(if more >= 1.0 { Seen::Yes(()) } else { Seen::NotYet(String::new()) })
         })
-        .await?;
+        .await
+        .with_context(|| self.standing())?;
         let complete = tokio::task::spawn_blocking(move || heard.join()).await?;
         let complete = complete.ok().flatten().context("the hub has ended")?;
         let mut files = Vec::new();

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// The loop's own files.
 const NAME: &str = "floor.json";
 
+/// What one loop deletes is not in the way of the next any more.
+const REST: Duration = Duration::from_secs(6);
+
 /// Times of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Floor {
@@ -23,6 +26,7 @@ pub struct Floor {
 pub fn measure(files: &[PathBuf], table: &[u8]) -> std::io::Result<Floor> {
     let time = |sync: bool| {
         settle();
+        std::thread::sleep(REST);
         let begun = Instant::now();
         for file in files {
             write(file.parent().unwrap_or(file), table, sync)?;
