@@ -8,3 +8,9 @@
 //! ```
 
 pub mod api;
+pub mod machine;
+pub mod naming;
+pub mod pod;
+pub mod seen;
+pub mod step;
+pub mod store;
