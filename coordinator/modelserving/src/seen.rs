@@ -219,7 +219,8 @@ impl<'a> Seen<'a> {
     pub(crate) fn group_is_gone(&self, group: &str) -> bool {
         self.pods_of_group(group).next().is_none()
             && self.services_of_group(group).next().is_none()
-            && !self.pod_groups.values().any(|pod_group| pod_group.thing.group == group)
+            && (self.pod_groups_api == PodGroupApi::Absent
+                || !self.pod_groups.values().any(|pod_group| pod_group.thing.group == group))
     }
 
     /// Nothing of the instance is left.
