@@ -165,8 +165,8 @@ fn compare(
     let revisions: Vec<String> = cluster.revisions.keys().cloned().collect();
     let mut expected = expect["live"].clone();
     // Their names are opaque, and so is the order of these.
-    let known = expected.as_object_mut().unwrap().remove("controllerRevisions").unwrap();
-    tokens.set(&texts(&known), &revisions).map_err(about("live"))?;
+    let kept = expected.as_object_mut().unwrap().remove("controllerRevisions").unwrap();
+    tokens.set(&texts(&kept), &revisions).map_err(about("live"))?;
     tokens.value(&expected, &live(cluster)).map_err(about("live"))?;
     if cluster.serving.is_some() {
         let store = expect["store"].as_array().unwrap().iter().map(known).collect();
