@@ -8,3 +8,22 @@
 //! ```
 
 pub mod api;
+pub mod budget;
+mod controller_revision;
+mod deletion;
+pub mod machine;
+pub mod naming;
+mod plan;
+pub mod plugins;
+pub mod pod;
+mod pod_group;
+pub mod quantity;
+mod readiness;
+mod recovery;
+pub mod revision;
+pub mod scale;
+pub mod seen;
+mod service;
+pub mod status;
+pub mod step;
+pub mod store;

@@ -1,0 +1,82 @@
+//! How a group or an instance is removed. It stays in the store, as `Deleting`, until nothing of it is seen any more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::ModelServing;
+use crate::naming;
+use crate::pod_group;
+use crate::seen::{PodGroupApi, Seen};
+use crate::step::{Kind, Note, Step, Write};
+use crate::store::{At, Change, GroupState, InstanceState, Store};
+
+/// What removes something. The first step is to know that it is on its way out: it has no write.
+#[derive(Default)]
+pub(crate) struct Deletion {
+    pub steps: Vec<Step>,
+    /// Nothing of it is left, so nobody else will say when it is gone.
+    pub gone: bool,
+}
+
+/// Removes a group: its PodGroup, its pods, its services. One that is on its way out is removed once more.
+pub(crate) fn group(
+    serving: &ModelServing,
+    store: &Store,
+    seen: &Seen<'_>,
+    name: &Arc<str>,
+) -> Deletion {
+    let Some(group) = store.group(name) else { return Deletion::default() };
+    let undo = Change::KeepGroup(name.clone(), group.state);
+    let undo = if group.state == GroupState::Deleting { vec![] } else { vec![undo] };
+    let mut deletion = Deletion::default();
+    deletion.steps.push(Step::change(Change::Group(name.clone(), GroupState::Deleting)));
+    let api = seen.pod_groups_api;
+    let held = api != PodGroupApi::Absent && seen.pod_group_named(name).is_some();
+    if held || pod_group::wanted(serving, api) {
+        deletion.steps.push(Step::delete(Kind::PodGroup, name));
+    }
+    let labels = BTreeMap::from([(naming::GROUP, name.clone())]);
+    deletion.steps.push(Step::write(Write::DeletePods(labels)));
+    let services = seen.services_of_group(name);
+    deletion.steps.extend(services.map(|service| Step::delete(Kind::Service, service.name)));
+    deletion.finish(undo, seen.group_is_gone(name), Change::GroupGone(name.clone()))
+}
+
+/// Removes an instance: its pods, its service. One that is on its way out is left alone.
+pub(crate) fn instance(store: &Store, seen: &Seen<'_>, at: &At) -> Deletion {
+    let instance = store.instance(&at.group, &at.role, &at.id);
+    let Some(state) = instance.map(|instance| instance.state) else { return Deletion::default() };
+    if state == InstanceState::Deleting {
+        return Deletion::default();
+    }
+    let undo = vec![Change::KeepInstance(at.clone(), state)];
+    let mut deletion = Deletion::default();
+    let note = Note::role("Deleting", &at.group, &at.role, &at.id);
+    let mark = Step::change(Change::Instance(at.clone(), InstanceState::Deleting));
+    deletion.steps.push(Step { notes: vec![note], ..mark });
+    let labels = BTreeMap::from([
+        (naming::GROUP, at.group.clone()),
+        (naming::ROLE, at.role.clone()),
+        (naming::ROLE_ID, at.id.clone()),
+    ]);
+    deletion.steps.push(Step::write(Write::DeletePods(labels)));
+    let services = seen.services_of(&at.group, &at.role, &at.id);
+    deletion.steps.extend(services.map(|service| Step::delete(Kind::Service, service.name)));
+    let gone = seen.instance_is_gone(&at.group, &at.role, &at.id);
+    deletion.finish(undo, gone, Change::InstanceGone(at.clone()))
+}
+
+// === impl Deletion ===
+
+impl Deletion {
+    fn finish(mut self, undo: Vec<Change>, gone: bool, change: Change) -> Deletion {
+        for step in self.steps.iter_mut().filter(|step| step.write.is_some()) {
+            step.undo.clone_from(&undo);
+        }
+        if gone {
+            self.steps.push(Step::change(change));
+        }
+        self.gone = gone;
+        self
+    }
+}

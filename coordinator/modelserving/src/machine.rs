@@ -1,0 +1,132 @@
+//! One ModelServing's controller, without the cluster: it hears events, makes plans, and is told what was done.
+//!
+//! ```text
+//!   restore ──▶ ┌─────────┐ ◀── hear(event) ──▶ steps, and whether to plan
+//!               │ Machine │
+//!   plan ◀───── └─────────┘ ◀── done(step), failed(step): one of both for each step, in order
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::api::{ModelServing, Spec};
+use crate::naming::Shape;
+use crate::plan::Draft;
+use crate::pod::Adorn;
+use crate::recovery::Hearing;
+use crate::revision;
+use crate::seen::{PodSeen, Seen};
+use crate::step::{Heard, Plan, Step};
+use crate::store::{Change, Store};
+
+/// What the controller knows of one ModelServing between two events.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    pub(crate) shape: Shape,
+    pub(crate) store: Store,
+    /// The uids of pods that have failed and are about to go.
+    pub(crate) graced: BTreeSet<Arc<str>>,
+}
+
+/// Something that has happened. What is gone is no longer among what is seen.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A pod was added or changed.
+    PodChanged(PodSeen<'a>),
+    /// A pod is gone; this is how it was last seen.
+    PodGone(PodSeen<'a>),
+    /// A service is gone.
+    ServiceGone(&'a ObjectMeta),
+    /// A PodGroup is gone.
+    PodGroupGone(&'a ObjectMeta),
+    /// The ModelServing was changed: this is the spec that it had before.
+    SpecChanged(&'a Spec),
+    /// The time of a pod that failed is over.
+    GraceOver {
+        /// Its name.
+        pod: &'a str,
+        /// Its uid.
+        uid: &'a str,
+    },
+}
+
+// === impl Machine ===
+
+impl Machine {
+    /// For a ModelServing of this shape, of which nothing is known.
+    pub fn new(shape: Shape) -> Machine {
+        Machine { shape, ..Machine::default() }
+    }
+
+    /// What is known of the groups.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// After a start: learns from the pods that are there. Comes before everything else.
+    pub fn restore(&mut self, serving: &ModelServing, seen: &Seen<'_>) -> Heard {
+        let mut pods: Vec<&PodSeen<'_>> = seen.pods().iter().collect();
+        pods.sort_by_key(|pod| pod.thing.name);
+        // Of the revisions in a group, an old one counts: so it is replaced, or found to be up to date.
+        let new = revision::roles(&serving.spec.template.roles);
+        let mut hearing = self.hearing(serving, seen);
+        let (new, old): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.revision == new);
+        for pod in old.iter().chain(&new) {
+            hearing.pod_found(pod);
+        }
+        hearing.heard.reconcile = true;
+        hearing.heard
+    }
+
+    /// Something has happened; `seen` is what is there since.
+    pub fn hear(&mut self, event: Event<'_>, serving: &ModelServing, seen: &Seen<'_>) -> Heard {
+        let mut hearing = self.hearing(serving, seen);
+        match event {
+            Event::PodChanged(pod) => hearing.pod_changed(&pod),
+            Event::PodGone(pod) => hearing.pod_gone(&pod),
+            Event::ServiceGone(metadata) | Event::PodGroupGone(metadata) => {
+                hearing.thing_gone(&seen.read(metadata));
+            }
+            Event::SpecChanged(old) => hearing.spec_changed(old),
+            Event::GraceOver { pod, uid } => hearing.grace_over(pod, uid),
+        }
+        hearing.heard
+    }
+
+    /// What is to be done now.
+    pub fn plan(
+        &self,
+        serving: &ModelServing,
+        seen: &Seen<'_>,
+        adorn: &dyn Adorn,
+        now: Timestamp,
+    ) -> Plan {
+        Draft::new(serving, seen, adorn, self.shape, self.store.clone()).plan(now)
+    }
+
+    /// The step is done: its write was accepted, or it has none.
+    pub fn done(&mut self, step: &Step) {
+        self.apply(&step.changes);
+    }
+
+    /// The step's write was refused. What to do next is in [`Step::failure`].
+    pub fn failed(&mut self, step: &Step) {
+        self.apply(&step.undo);
+    }
+
+    fn apply(&mut self, changes: &[Change]) {
+        for change in changes {
+            if let Change::GraceOver(uid) = change {
+                self.graced.remove(uid);
+            }
+            self.store.apply(change);
+        }
+    }
+
+    fn hearing<'a>(&'a mut self, serving: &'a ModelServing, seen: &'a Seen<'a>) -> Hearing<'a> {
+        Hearing { machine: self, serving, seen, heard: Heard::default() }
+    }
+}

@@ -1,0 +1,188 @@
+//! One look at a ModelServing: groups, the instances in them, what is outdated, services, status. Each part sees what
+//! the ones before it have made of the store, as if everything had succeeded.
+
+mod groups;
+mod instances;
+mod roles;
+mod rollout;
+mod services;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::api::{ModelServing, Role};
+use crate::budget;
+use crate::deletion;
+use crate::naming::{self, Shape};
+use crate::plugins::Chain;
+use crate::pod::Adorn;
+use crate::pod_group;
+use crate::readiness;
+use crate::revision;
+use crate::seen::Seen;
+use crate::status;
+use crate::step::{Failure, Kind, Plan, Step, Write};
+use crate::store::{At, Change, GroupState, Store};
+
+/// A thing of another ModelServing has a name that is needed: it should be gone soon.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A plan in the making.
+pub(crate) struct Draft<'a> {
+    serving: &'a ModelServing,
+    seen: &'a Seen<'a>,
+    adorn: &'a dyn Adorn,
+    shape: Shape,
+    /// The store as it will be.
+    store: Store,
+    /// The revision of the roles that are asked for now.
+    revision: Arc<str>,
+    /// How many groups keep the old template.
+    partition: i64,
+    chain: Result<Chain, String>,
+    /// The pods that this plan creates.
+    created: HashSet<String>,
+    /// This plan writes down the roles that are asked for now.
+    kept: bool,
+    plan: Plan,
+}
+
+// === impl Draft ===
+
+impl<'a> Draft<'a> {
+    pub fn new(
+        serving: &'a ModelServing,
+        seen: &'a Seen<'a>,
+        adorn: &'a dyn Adorn,
+        shape: Shape,
+        store: Store,
+    ) -> Draft<'a> {
+        Draft {
+            serving,
+            seen,
+            adorn,
+            shape,
+            store,
+            revision: revision::roles(&serving.spec.template.roles).into(),
+            partition: budget::group_partition(serving).unwrap_or_default().max(0),
+            chain: Chain::read(&serving.spec.plugins),
+            created: HashSet::new(),
+            kept: false,
+            plan: Plan::default(),
+        }
+    }
+
+    /// All parts, until one of them cannot go on.
+    pub fn plan(mut self, now: Timestamp) -> Plan {
+        if let Err(error) = self.parts(now) {
+            self.plan.error = Some(error);
+        }
+        self.plan
+    }
+
+    fn parts(&mut self, now: Timestamp) -> Result<(), String> {
+        let failed = |what: &'static str| move |error: String| format!("failed to {what}: {error}");
+        self.groups().map_err(failed("sync ServingGroup replicas"))?;
+        self.roles();
+        self.rollout().map_err(failed("handle rollingUpdate"))?;
+        self.services();
+        self.status(now);
+        Ok(())
+    }
+
+    /// The last part: groups that have become ready, the status, and old revisions that nobody needs any more.
+    fn status(&mut self, now: Timestamp) {
+        let groups = self.store.groups().iter();
+        let ready = groups.filter(|group| {
+            matches!(group.state, GroupState::Creating | GroupState::Scaling)
+                && readiness::group(self.serving, group)
+        });
+        let ready: Vec<Arc<str>> = ready.map(|group| group.name.clone()).collect();
+        for group in ready {
+            self.push(Step::change(Change::Group(group, GroupState::Running)));
+        }
+        let old = self.serving.status.clone().unwrap_or_default();
+        let new = status::of(self.serving, self.store.groups(), &self.revision, now);
+        if old == new && self.serving.status.is_some() {
+            return;
+        }
+        let revisions = [new.current_revision.clone(), new.update_revision.clone()]
+            .map(|revision| naming::revision(naming::name(self.serving), &revision));
+        let moved = old.current_revision != new.current_revision
+            || old.update_revision != new.update_revision;
+        self.push(Step::write(Write::Status(Box::new(new))));
+        if !moved {
+            return;
+        }
+        let seen = self.seen;
+        for known in seen.revisions() {
+            let name = known.metadata.name.as_deref().unwrap_or_default();
+            if !revisions.iter().any(|kept| kept == name) {
+                let after = self.plan.steps.len() + 1;
+                let failure = Failure::GoOnAt(after);
+                let step = Step::delete(Kind::ControllerRevision, name);
+                self.push(Step { failure, ..step });
+            }
+        }
+    }
+
+    fn push(&mut self, step: Step) {
+        for change in &step.changes {
+            self.store.apply(change);
+        }
+        self.plan.steps.push(step);
+    }
+
+    /// Steps that stand or fall together, and without which the others go on.
+    fn push_apart(&mut self, steps: Vec<Step>) {
+        let end = self.plan.steps.len() + steps.len();
+        for step in steps {
+            self.push(Step { failure: Failure::GoOnAt(end), ..step });
+        }
+    }
+
+    fn soon(&mut self) {
+        self.plan.later = Some(SOON);
+    }
+
+    fn gang(&self) -> bool {
+        pod_group::wanted(self.serving, self.seen.pod_groups_api)
+    }
+
+    /// The names of the groups that are not on their way out.
+    fn live(&self) -> Vec<Arc<str>> {
+        let groups = self.store.groups().iter();
+        let live = groups.filter(|group| group.state != GroupState::Deleting);
+        live.map(|group| group.name.clone()).collect()
+    }
+
+    /// The roles of a revision, if they were written down.
+    fn roles_of(&self, revision: &str) -> Option<Vec<Role>> {
+        if self.kept && revision == &*self.revision {
+            return Some(self.serving.spec.template.roles.clone());
+        }
+        self.seen.roles_of(self.serving, revision)
+    }
+
+    /// The revision that the status calls current; empty if there is none.
+    fn current_revision(&self) -> &str {
+        self.serving.status.as_ref().map_or("", |status| &status.current_revision)
+    }
+
+    fn delete_group(&mut self, group: &Arc<str>) {
+        let deletion = deletion::group(self.serving, &self.store, self.seen, group);
+        self.plan.again |= deletion.gone;
+        for step in deletion.steps {
+            self.push(step);
+        }
+    }
+
+    fn delete_instance(&mut self, at: &At) {
+        let deletion = deletion::instance(&self.store, self.seen, at);
+        self.plan.again |= deletion.gone;
+        self.push_apart(deletion.steps);
+    }
+}

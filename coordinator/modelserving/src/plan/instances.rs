@@ -1,0 +1,88 @@
+//! The pods of an instance.
+
+use std::sync::Arc;
+
+use super::Draft;
+use crate::api::Role;
+use crate::naming;
+use crate::pod::{self, Maker, Slot, Source};
+use crate::step::{Failure, Kind, Note, Object, Step};
+use crate::store::{At, Change};
+
+impl Draft<'_> {
+    /// Makes a new instance, and knows it once all its pods are made.
+    pub(super) fn add_instance(
+        &mut self,
+        at: &At,
+        role: &Role,
+        revision: &Arc<str>,
+        hash: &Arc<str>,
+    ) -> Result<(), String> {
+        self.make_pods(at, role, revision, hash)?;
+        let note = Note::role("Creating", &at.group, &at.role, &at.id);
+        let (revision, hash) = (revision.clone(), hash.clone());
+        let added = Step::change(Change::AddInstance { at: at.clone(), revision, hash });
+        self.push(Step { notes: vec![note], ..added });
+        Ok(())
+    }
+
+    /// Makes those pods of an instance that are not there.
+    pub(super) fn make_pods(
+        &mut self,
+        at: &At,
+        role: &Role,
+        revision: &Arc<str>,
+        hash: &Arc<str>,
+    ) -> Result<(), String> {
+        if let Err(error) = &self.chain {
+            return Err(format!("build plugin chain: {error}"));
+        }
+        let serving = naming::name(self.serving);
+        let workers = if role.worker_template.is_some() { role.worker_replicas } else { 0 };
+        for index in 0..=workers {
+            let name = self.shape.pod(serving, &at.group, &at.id, index);
+            if self.created.contains(&name) {
+                continue;
+            }
+            if let Some(known) = self.seen.pod_named(&name) {
+                if !known.thing.ours {
+                    self.soon();
+                }
+                continue;
+            }
+            let slot = Slot {
+                serving,
+                namespace: naming::namespace(self.serving),
+                group: &at.group,
+                role: &role.name,
+                role_id: &at.id,
+                index,
+                size: role.worker_replicas + 1,
+                name: &name,
+            };
+            let body = self.make_pod(&slot, &Source { role, revision, hash })?;
+            self.push_create(Object { kind: Kind::Pod, name, body });
+        }
+        Ok(())
+    }
+
+    fn make_pod(&self, slot: &Slot<'_>, source: &Source<'_>) -> Result<serde_json::Value, String> {
+        let chain = self.chain.as_ref().map_err(|error| error.clone())?;
+        let (serving, shape, adorn) = (self.serving, self.shape, self.adorn);
+        let maker = Maker { serving, shape, gang: self.gang(), chain, adorn };
+        pod::make(&maker, slot, source)
+            .map_err(|error| format!("failed to make pod {}: {error}", slot.name))
+    }
+
+    /// Does something without which the rest of the plan goes on, though the plan tells of it.
+    pub(super) fn apart(&mut self, work: impl FnOnce(&mut Self) -> Result<(), String>) {
+        let start = self.plan.steps.len();
+        if let Err(error) = work(self) {
+            self.plan.error.get_or_insert(error);
+        }
+        let end = self.plan.steps.len();
+        for step in self.plan.steps.iter_mut().skip(start) {
+            step.failure = Failure::GoOnAt(end);
+        }
+    }
+}

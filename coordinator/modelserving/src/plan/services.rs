@@ -1,0 +1,39 @@
+//! Every instance of a role that has a template for workers has a service, though it may have no workers.
+
+use super::Draft;
+use crate::service;
+use crate::step::Step;
+use crate::step::Write;
+use crate::store::{GroupState, InstanceState};
+
+impl Draft<'_> {
+    pub(super) fn services(&mut self) {
+        let mut missing = Vec::new();
+        let groups = self.store.groups().iter();
+        'groups: for group in groups.filter(|group| group.state != GroupState::Deleting) {
+            for role in &self.serving.spec.template.roles {
+                let instances = group.instances(&role.name).iter();
+                for instance in instances.filter(|it| it.state != InstanceState::Deleting) {
+                    let mut known = self.seen.services_of(&group.name, &role.name, &instance.id);
+                    if known.any(|service| !service.ours) {
+                        self.plan.later = Some(super::SOON);
+                        break 'groups;
+                    }
+                    if role.worker_template.is_none() {
+                        continue;
+                    }
+                    let name = self.shape.service(&group.name, &instance.id);
+                    if name.is_some_and(|name| self.seen.service_named(&name).is_none()) {
+                        let (group, id) = (&group.name, &instance.id);
+                        let service =
+                            service::make(self.serving, self.shape, group, &role.name, id);
+                        missing.extend(service);
+                    }
+                }
+            }
+        }
+        for service in missing {
+            self.push(Step::write(Write::Create(service)));
+        }
+    }
+}
