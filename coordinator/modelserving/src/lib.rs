@@ -8,3 +8,8 @@
 //! ```
 
 pub mod api;
+pub mod defaults;
+pub mod field_error;
+pub mod seed;
+pub mod shape;
+pub mod validate;
