@@ -10,6 +10,7 @@
 pub mod api;
 pub mod defaults;
 pub mod field_error;
+pub mod ranktable;
 pub mod seed;
 pub mod shape;
 pub mod validate;
