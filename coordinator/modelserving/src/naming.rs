@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{self, ModelServing};
+pub use crate::shape::Shape;
 
 /// Whose a thing is.
 pub const NAME: &str = "modelserving.volcano.sh/name";
@@ -32,27 +33,9 @@ pub const TASK: &str = "volcano.sh/task-spec";
 /// The scheduler that knows PodGroups.
 pub const VOLCANO: &str = "volcano";
 
-/// How a ModelServing is written, and so what its things are called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shape {
-    /// `workload.serving.volcano.sh/v1alpha1`: pods are `<serving>-<group>-<role>-<instance>-<pod>`.
-    #[default]
-    Kthena,
-    /// `workload.kthena.io/v1alpha1`: pods are `<serving>-<role>-<instance>`, and there are no services.
-    Seed,
-}
-
 // === impl Shape ===
 
 impl Shape {
-    /// The `apiVersion` of an owner.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            Shape::Kthena => "workload.serving.volcano.sh/v1alpha1",
-            Shape::Seed => "workload.kthena.io/v1alpha1",
-        }
-    }
-
     /// A pod of an instance: 0 is the entry, workers count from 1.
     pub fn pod(self, serving: &str, group: &str, role_id: &str, index: i32) -> String {
         match self {

@@ -1,10 +1,108 @@
-//! What the webhook refuses.
+//! What an API server with our CRD and our webhook says of an object, compared with the recordings.
+//!
+//! ```text
+//!   raw object ──CRD──▶ pruned, completed ──CRD──▶ schema errors ──none──▶ read ──▶ webhook errors
+//!                            │ as the patch says?        │ same fields?               │ same errors, same text?
+//! ```
 
 use std::path::Path;
 
+use muster_modelserving::shape::read_kthena;
+use muster_modelserving::validate::{message, validate};
+use muster_objects::patch::json_patch;
+use muster_objects::schema::Schema;
+use serde_json::{Value, json};
+
 use crate::Outcome;
 
-/// All cases of the webhook.
-pub fn run(_: &Path) -> Vec<Outcome> {
-    Vec::new()
+const DEFINITION: &str = include_str!("../../../../deploy/crds/modelserving.yaml");
+
+/// Replays the webhook cases of the folder, in the order of their names.
+pub fn run(dir: &Path) -> Vec<Outcome> {
+    let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
+    let schema =
+        Schema::compile(&definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).unwrap();
+    let files = std::fs::read_dir(dir.join("cases")).unwrap();
+    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    paths.sort();
+    let cases = paths.iter().map(|path| {
+        let case: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        case
+    });
+    cases
+        .filter(|case| case["component"] == "webhook")
+        .map(|case| Outcome {
+            name: case["name"].as_str().unwrap_or_default().to_owned(),
+            result: replay(&schema, &case),
+        })
+        .collect()
+}
+
+fn replay(schema: &Schema, case: &Value) -> Result<(), String> {
+    let (given, expected) = (&case["given"], &case["expect"]);
+    let raw = &given["modelServing"];
+    let mut object = raw.clone();
+    if given["skipSchema"] != json!(true) {
+        complete(schema, &mut object);
+        let wanted = json_patch(raw, &expected["patch"]).map_err(|e| e.to_string())?;
+        same("the completed object", &object, &wanted)?;
+        let old = Some(&given["oldModelServing"]).filter(|old| !old.is_null()).map(|old| {
+            let mut old = old.clone();
+            complete(schema, &mut old);
+            old
+        });
+        let errors = schema.validate(&object, old.as_ref());
+        // That rules were left out is no error of a field.
+        let errors = errors.into_iter().filter(|error| error.field != "<nil>");
+        let errors: Vec<Value> =
+            errors.map(|error| json!([error.field, error.kind.reason()])).collect();
+        if !errors.is_empty() {
+            same("allowed", &json!(false), &expected["allowed"])?;
+            same("deniedBy", &json!("schema"), &expected["deniedBy"])?;
+            return same("errors", &set(errors), &set(fields(&expected["errors"])));
+        }
+    }
+    let serving = match read_kthena(&object) {
+        Ok(serving) => serving,
+        Err(why) => {
+            same("allowed", &json!(false), &expected["allowed"])?;
+            return same(&why.to_string(), &json!("decode"), &expected["deniedBy"]);
+        }
+    };
+    let errors = validate(&serving);
+    same("allowed", &json!(errors.is_empty()), &expected["allowed"])?;
+    if errors.is_empty() {
+        return Ok(());
+    }
+    same("deniedBy", &json!("webhook"), &expected["deniedBy"])?;
+    let found: Vec<Value> = errors
+        .iter()
+        .map(|e| json!({"field": e.field, "type": e.kind.reason(), "detail": e.detail, "badValue": e.bad_value}))
+        .collect();
+    same("errors", &json!(found), &expected["errors"])?;
+    same("message", &json!(message(&errors)), &expected["message"])
+}
+
+fn complete(schema: &Schema, object: &mut Value) {
+    schema.prune(object);
+    schema.default(object);
+}
+
+/// Field and type of each recorded error.
+fn fields(errors: &Value) -> Vec<Value> {
+    let errors = errors.as_array().into_iter().flatten();
+    errors.map(|error| json!([error["field"], error["type"]])).collect()
+}
+
+fn set(mut errors: Vec<Value>) -> Value {
+    errors.sort_by_key(Value::to_string);
+    errors.dedup();
+    Value::Array(errors)
+}
+
+fn same(what: &str, ours: &Value, recorded: &Value) -> Result<(), String> {
+    if ours == recorded {
+        return Ok(());
+    }
+    Err(format!("{what}\n    ours     {ours}\n    recorded {recorded}"))
 }

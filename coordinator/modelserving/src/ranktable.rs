@@ -1,0 +1,268 @@
+//! Which pods of a ModelServing share a rank table, and the marks that say so.
+//!
+//! | level | shape | rank group | pods |
+//! |---|---|---|---|
+//! | `role` | Kthena's | `<name>-<group>-<role>-<instance>` | the entry and the workers of one instance |
+//! | `role`, scope `role-name` | Kthena's | `<name>-<role>` | all instances in all groups |
+//! | `role` | the seed's | `<name>-<role>` | all of the role |
+//! | `group` | both | `<name>-<group>` | all of one serving group |
+//!
+//! The annotation `kthena.io/ranktable-template` asks for tables; without it there are none and nothing is marked. The
+//! level is the ModelServing's, else its template's, else `role`. The table's ConfigMap is `<rank group>-ranktable`.
+//!
+//! A size is what the spec asks for, not what happens to exist: a table is made when all are there. Sizes follow the
+//! roles that a pod is made from, which are older ones while a rollout holds some groups back: see
+//! [`Ranktables::of_roles`].
+
+pub mod names;
+mod short;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use muster_ranktable::Level;
+
+use crate::api::{ModelServing, Role};
+use crate::shape::Shape;
+
+/// What a ModelServing wants of rank tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranktables {
+    serving: String,
+    template: String,
+    unit: Unit,
+    groups: u64,
+    roles: Vec<Share>,
+    copied: BTreeMap<String, String>,
+}
+
+/// Who shares a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Instance,
+    Role,
+    Group,
+}
+
+/// How many pods a role has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Share {
+    role: String,
+    instances: u64,
+    pods: u64,
+}
+
+/// The place of a pod in its ModelServing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot<'a> {
+    /// Its serving group: `<name>-<number>`.
+    pub group: &'a str,
+    /// Its role.
+    pub role: &'a str,
+    /// Its instance of the role: `<role>-<number>`.
+    pub role_id: &'a str,
+    /// Its number in the instance; the entry pod is 0.
+    pub index: u32,
+}
+
+/// Pods that share a table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankGroup {
+    /// Its name, which is also the value of a label.
+    pub name: String,
+    /// How many pods.
+    pub size: u64,
+}
+
+/// What pods of a rank group carry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// An annotation says something that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RanktableError {
+    /// The level.
+    #[error(
+        "ModelServing {object}: annotation {key} is {value:?}; use role or group, or drop it for the level of the template"
+    )]
+    Level {
+        /// The ModelServing.
+        object: String,
+        /// The annotation.
+        key: &'static str,
+        /// What it says.
+        value: String,
+    },
+    /// The scope of a role.
+    #[error(
+        "ModelServing {object}: annotation {key} is {value:?}; use role-instance or role-name, or drop it for role-instance"
+    )]
+    Scope {
+        /// The ModelServing.
+        object: String,
+        /// The annotation.
+        key: &'static str,
+        /// What it says.
+        value: String,
+    },
+}
+
+// === impl RanktableError ===
+
+impl RanktableError {
+    /// The reason of a condition, and the label of a metric.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Level { .. } => "InvalidLevel",
+            Self::Scope { .. } => "InvalidScope",
+        }
+    }
+}
+
+// === impl Ranktables ===
+
+impl Ranktables {
+    /// The ConfigMap of the template that a ModelServing asks for; none if it wants no tables.
+    pub fn template_of(metadata: &ObjectMeta) -> Option<&str> {
+        annotation(metadata, &names::RANKTABLE_TEMPLATE).map(|(_, name)| name)
+    }
+
+    /// Reads what a ModelServing wants; none if it wants no tables. `template` is the level that the template says.
+    pub fn read(
+        serving: &ModelServing,
+        shape: Shape,
+        template: Option<Level>,
+    ) -> Result<Option<Self>, RanktableError> {
+        let metadata = &serving.metadata;
+        let Some(name) = Self::template_of(metadata) else { return Ok(None) };
+        let level = match annotation(metadata, &names::RANKTABLE_LEVEL) {
+            None => template.unwrap_or_default(),
+            Some((key, word)) => Level::parse(word).ok_or_else(|| RanktableError::Level {
+                object: full_name(metadata),
+                key,
+                value: shown(word),
+            })?,
+        };
+        let unit = match (level, shape) {
+            (Level::Group, _) => Unit::Group,
+            (Level::Role, Shape::Seed) => Unit::Role,
+            (Level::Role, Shape::Kthena) => scope(metadata)?,
+        };
+        let passed = [&names::RANKTABLE_TIMEOUT[..], &names::RANKTABLE_ORDER];
+        let passed = passed.into_iter().chain([&[names::RANKTABLE_DELIVERY][..]]);
+        let copied = passed.filter_map(|keys| annotation(metadata, keys));
+        let wanted = Self {
+            serving: metadata.name.clone().unwrap_or_default(),
+            template: name.to_owned(),
+            unit,
+            groups: count(serving.spec.replicas.unwrap_or(1)),
+            roles: Vec::new(),
+            copied: copied.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        };
+        Ok(Some(wanted.of_roles(&serving.spec.template.roles)))
+    }
+
+    /// The same for pods that are made from these roles.
+    #[must_use]
+    pub fn of_roles(&self, roles: &[Role]) -> Self {
+        let share = |role: &Role| Share {
+            role: role.name.clone(),
+            instances: count(role.replicas.unwrap_or(1)),
+            pods: count(role.worker_replicas) + 1,
+        };
+        Self { roles: roles.iter().map(share).collect(), ..self.clone() }
+    }
+
+    /// The ConfigMap of the template.
+    pub fn template(&self) -> &str {
+        &self.template
+    }
+
+    /// The rank group of a pod; none if there is no such role.
+    pub fn group(&self, slot: &Slot<'_>) -> Option<RankGroup> {
+        let share = self.roles.iter().find(|share| share.role == slot.role)?;
+        let (name, size) = match self.unit {
+            Unit::Instance => (format!("{}-{}", slot.group, slot.role_id), share.pods),
+            Unit::Role => {
+                (format!("{}-{}", self.serving, slot.role), self.groups.saturating_mul(share.all()))
+            }
+            Unit::Group => {
+                let all = self.roles.iter().map(Share::all).fold(0, u64::saturating_add);
+                (slot.group.to_owned(), all)
+            }
+        };
+        Some(RankGroup { name: short::label(name), size })
+    }
+
+    /// What a pod carries; nothing if there is no such role.
+    pub fn marks(&self, slot: &Slot<'_>) -> Marks {
+        let Some(group) = self.group(slot) else { return Marks::default() };
+        let [template, _] = names::RANKTABLE_TEMPLATE;
+        let mut annotations = self.copied.clone();
+        annotations.insert(names::RANK_GROUP_SIZE.to_owned(), group.size.to_string());
+        annotations.insert(template.to_owned(), self.template.clone());
+        Marks { labels: [(names::RANK_GROUP.to_owned(), group.name)].into(), annotations }
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    /// Pods of one serving group.
+    fn all(&self) -> u64 {
+        self.instances.saturating_mul(self.pods)
+    }
+}
+
+// === impl RankGroup ===
+
+impl RankGroup {
+    /// The ConfigMap of its table.
+    pub fn record(&self) -> String {
+        names::record(&self.name)
+    }
+}
+
+/// The first of these annotations that says something, without blanks around it.
+fn annotation<'a>(
+    metadata: &'a ObjectMeta,
+    keys: &[&'static str],
+) -> Option<(&'static str, &'a str)> {
+    let annotations = metadata.annotations.as_ref()?;
+    keys.iter().find_map(|key| {
+        let value = annotations.get(*key)?.trim();
+        (!value.is_empty()).then_some((*key, value))
+    })
+}
+
+fn scope(metadata: &ObjectMeta) -> Result<Unit, RanktableError> {
+    match annotation(metadata, &names::RANKTABLE_SCOPE) {
+        None | Some((_, "role-instance")) => Ok(Unit::Instance),
+        Some((_, "role-name")) => Ok(Unit::Role),
+        Some((key, word)) => {
+            Err(RanktableError::Scope { object: full_name(metadata), key, value: shown(word) })
+        }
+    }
+}
+
+fn full_name(metadata: &ObjectMeta) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{}/{}", part(&metadata.namespace), part(&metadata.name))
+}
+
+/// Conditions are read by people: forty characters are enough.
+fn shown(word: &str) -> String {
+    word.chars().take(40).collect()
+}
+
+fn count(number: i32) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
