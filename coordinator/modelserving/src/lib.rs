@@ -11,6 +11,7 @@ pub mod api;
 pub mod budget;
 mod controller_revision;
 mod deletion;
+mod leftovers;
 pub mod machine;
 pub mod naming;
 mod plan;
