@@ -6,7 +6,8 @@
 //!   plan ◀───── └─────────┘ ◀── done(step) or failed(step) for each step, in order; then sweep
 //! ```
 //!
-//! Steps are to be followed to the end, or to a failure. What is left half done is found by a later plan.
+//! Steps are to be followed to the end, or to a failure. What is left half done is found by a later plan. What is seen
+//! should not be ahead of what was heard: events first, then plans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -53,6 +53,10 @@ impl Hearing<'_> {
         if !thing.ours || self.deleting(thing) {
             return;
         }
+        // Another has taken its place: whoever made that has made up for the loss.
+        if self.seen.pod_named(thing.name).is_some_and(|other| other.uid != pod.uid) {
+            return;
+        }
         let group: Arc<str> = thing.group.into();
         match self.serving.spec.recovery_policy.as_str() {
             "ServingGroupRecreate" => {

@@ -51,6 +51,9 @@ impl Draft<'_> {
         let there: Vec<i64> = self.store.groups().iter().map(|group| group.ordinal).collect();
         let count = self.room(i64::try_from(count).unwrap_or(i64::MAX));
         for ordinal in budget::missing(wanted, &there, count) {
+            if self.room(1) == 0 {
+                break;
+            }
             let group: Arc<str> = naming::group(naming::name(self.serving), ordinal).into();
             let (revision, old) = if ordinal < self.partition {
                 let current = self.current_revision();
