@@ -54,16 +54,21 @@ pub(crate) fn instance(store: &Store, seen: &Seen<'_>, at: &At) -> Deletion {
     let note = Note::role("Deleting", &at.group, &at.role, &at.id);
     let mark = Step::change(Change::Instance(at.clone(), InstanceState::Deleting));
     deletion.steps.push(Step { notes: vec![note], ..mark });
+    deletion.steps.extend(instance_again(seen, at));
+    let gone = seen.instance_is_gone(&at.group, &at.role, &at.id);
+    deletion.finish(undo, gone, Change::InstanceGone(at.clone()))
+}
+
+/// Removes what there is of an instance.
+pub(crate) fn instance_again(seen: &Seen<'_>, at: &At) -> Vec<Step> {
     let labels = BTreeMap::from([
         (naming::GROUP, at.group.clone()),
         (naming::ROLE, at.role.clone()),
         (naming::ROLE_ID, at.id.clone()),
     ]);
-    deletion.steps.push(Step::write(Write::DeletePods(labels)));
     let services = seen.services_of(&at.group, &at.role, &at.id);
-    deletion.steps.extend(services.map(|service| Step::delete(Kind::Service, service.name)));
-    let gone = seen.instance_is_gone(&at.group, &at.role, &at.id);
-    deletion.finish(undo, gone, Change::InstanceGone(at.clone()))
+    let services = services.map(|service| Step::delete(Kind::Service, service.name));
+    [Step::write(Write::DeletePods(labels))].into_iter().chain(services).collect()
 }
 
 // === impl Deletion ===

@@ -13,6 +13,7 @@ mod controller_revision;
 pub mod defaults;
 mod deletion;
 pub mod field_error;
+mod leftovers;
 pub mod machine;
 pub mod naming;
 mod plan;

@@ -3,8 +3,11 @@
 //! ```text
 //!   restore ──▶ ┌─────────┐ ◀── hear(event) ──▶ steps, and whether to plan
 //!               │ Machine │
-//!   plan ◀───── └─────────┘ ◀── done(step), failed(step): one of both for each step, in order
+//!   plan ◀───── └─────────┘ ◀── done(step) or failed(step) for each step, in order; then sweep
 //! ```
+//!
+//! Steps are to be followed to the end, or to a failure. What is left half done is found by a later plan. What is seen
+//! should not be ahead of what was heard: events first, then plans.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::api::{ModelServing, Spec};
+use crate::leftovers;
 use crate::naming::Shape;
 use crate::plan::Draft;
 use crate::pod::Adorn;
@@ -105,6 +109,14 @@ impl Machine {
         now: Timestamp,
     ) -> Plan {
         Draft::new(serving, seen, adorn, self.shape, self.store.clone()).plan(now)
+    }
+
+    /// After the steps of a plan or of an event: forgets what is on its way out and no longer there, should the last
+    /// of it have gone while nobody knew that it was to go. Says whether to plan again.
+    pub fn sweep(&mut self, seen: &Seen<'_>) -> bool {
+        let gone = leftovers::gone(&self.store, seen);
+        self.apply(&gone);
+        !gone.is_empty()
     }
 
     /// The step is done: its write was accepted, or it has none.

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use crate::api::{ModelServing, Role};
 use crate::budget;
 use crate::deletion;
+use crate::leftovers::{self, Leftover};
 use crate::naming::{self, Shape};
 use crate::plugins::Chain;
 use crate::pod::Adorn;
@@ -29,6 +30,9 @@ use crate::store::{At, Change, GroupState, Store};
 
 /// A thing of another ModelServing has a name that is needed: it should be gone soon.
 const SOON: Duration = Duration::from_secs(1);
+
+/// The most pods that one plan creates: a typing error in a number must not fill the memory. The next plan goes on.
+const MOST: usize = 2000;
 
 /// A plan in the making.
 pub(crate) struct Draft<'a> {
@@ -85,12 +89,37 @@ impl<'a> Draft<'a> {
 
     fn parts(&mut self, now: Timestamp) -> Result<(), String> {
         let failed = |what: &'static str| move |error: String| format!("failed to {what}: {error}");
+        self.leftovers();
         self.groups().map_err(failed("sync ServingGroup replicas"))?;
         self.roles();
         self.rollout().map_err(failed("handle rollingUpdate"))?;
         self.services();
         self.status(now);
         Ok(())
+    }
+
+    /// What is on its way out and has nothing left is gone, though nobody may have said so. What has pods that nobody
+    /// has told to go was left by a plan that was not followed to its end.
+    fn leftovers(&mut self) {
+        for change in leftovers::gone(&self.store, self.seen) {
+            self.push(Step::change(change));
+        }
+        for leftover in leftovers::forgotten(&self.store, self.seen) {
+            match leftover {
+                Leftover::Group(group) => self.delete_group(&group),
+                Leftover::Instance(at) => {
+                    let steps = deletion::instance_again(self.seen, &at);
+                    self.push_apart(steps);
+                }
+            }
+        }
+    }
+
+    /// As many as fit into this plan.
+    fn room(&mut self, count: i64) -> i64 {
+        let room = i64::try_from(MOST.saturating_sub(self.created.len())).unwrap_or_default();
+        self.plan.again |= count > room;
+        count.min(room)
     }
 
     /// The last part: groups that have become ready, the status, and old revisions that nobody needs any more.

@@ -9,10 +9,10 @@ use crate::machine::Machine;
 use crate::plugins::Chain;
 use crate::readiness;
 use crate::seen::{PodGroupApi, PodSeen, Seen, ThingSeen};
-use crate::step::{Heard, Kind, Later, Note, Step, Write};
+use crate::step::{Failure, Heard, Kind, Later, Note, Step, Write};
 use crate::store::{At, Change, GroupState, InstanceState};
 
-/// Pods by what is known of them, and what the ModelServing asks for.
+/// An event on its way into the machine.
 pub(crate) struct Hearing<'a> {
     pub machine: &'a mut Machine,
     pub serving: &'a ModelServing,
@@ -51,6 +51,10 @@ impl Hearing<'_> {
     pub fn pod_gone(&mut self, pod: &PodSeen<'_>) {
         let thing = &pod.thing;
         if !thing.ours || self.deleting(thing) {
+            return;
+        }
+        // Another has taken its place: whoever made that has made up for the loss.
+        if self.seen.pod_named(thing.name).is_some_and(|other| other.uid != pod.uid) {
             return;
         }
         let group: Arc<str> = thing.group.into();
@@ -102,7 +106,7 @@ impl Hearing<'_> {
         self.machine.graced.remove(uid);
         let pod = self.seen.pod_named(name).filter(|pod| pod.uid == uid);
         if pod.is_some_and(|pod| !pod.ready) {
-            self.heard.steps.push(delete_pod(name, uid));
+            self.delete_pod(name, uid);
         }
     }
 
@@ -148,7 +152,7 @@ impl Hearing<'_> {
                 let later = Later::GraceOver { pod: thing.name.into(), uid: pod.uid.into() };
                 self.heard.later.push((Duration::from_secs(grace), later));
             }
-            _ => self.heard.steps.push(delete_pod(thing.name, pod.uid)),
+            _ => self.delete_pod(thing.name, pod.uid),
         }
         self.heard.reconcile = true;
     }
@@ -206,6 +210,16 @@ impl Hearing<'_> {
         self.heard.steps.push(Step { notes: vec![note], ..Step::default() });
     }
 
+    /// Whether it can be removed matters to nobody else.
+    fn delete_pod(&mut self, name: &str, uid: &str) {
+        let over = vec![Change::GraceOver(uid.into())];
+        let (name, uid) = (name.to_owned(), Some(uid.to_owned()));
+        let write = Write::Delete { kind: Kind::Pod, name, uid };
+        let failure = Failure::GoOnAt(self.heard.steps.len() + 1);
+        let step = Step { changes: over.clone(), undo: over, failure, ..Step::write(write) };
+        self.heard.steps.push(step);
+    }
+
     /// That it is on its way out is known at once; that it is gone, when all is done.
     fn delete(&mut self, deletion: Deletion) {
         self.heard.reconcile |= deletion.gone;
@@ -221,10 +235,4 @@ impl Hearing<'_> {
 
 fn at(thing: &ThingSeen<'_>) -> At {
     At { group: thing.group.into(), role: thing.role.into(), id: thing.role_id.into() }
-}
-
-fn delete_pod(name: &str, uid: &str) -> Step {
-    let over = vec![Change::GraceOver(uid.into())];
-    let write = Write::Delete { kind: Kind::Pod, name: name.to_owned(), uid: Some(uid.to_owned()) };
-    Step { changes: over.clone(), undo: over, ..Step::write(write) }
 }

@@ -49,8 +49,11 @@ impl Draft<'_> {
     fn add_groups(&mut self, count: usize) -> Result<(), String> {
         let wanted = budget::replicas(self.serving);
         let there: Vec<i64> = self.store.groups().iter().map(|group| group.ordinal).collect();
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let count = self.room(i64::try_from(count).unwrap_or(i64::MAX));
         for ordinal in budget::missing(wanted, &there, count) {
+            if self.room(1) == 0 {
+                break;
+            }
             let group: Arc<str> = naming::group(naming::name(self.serving), ordinal).into();
             let (revision, old) = if ordinal < self.partition {
                 let current = self.current_revision();
@@ -94,7 +97,7 @@ impl Draft<'_> {
         for role in roles {
             let name: Arc<str> = role.name.as_str().into();
             let hash: Arc<str> = crate::revision::role(role).into();
-            for ordinal in 0..budget::role_replicas(role) {
+            for ordinal in 0..self.room(budget::role_replicas(role)) {
                 let id = naming::role_id(&role.name, ordinal).into();
                 let at = At { group: group.clone(), role: name.clone(), id };
                 self.add_instance(&at, role, revision, &hash)?;

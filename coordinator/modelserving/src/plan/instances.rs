@@ -40,6 +40,9 @@ impl Draft<'_> {
         let serving = naming::name(self.serving);
         let workers = if role.worker_template.is_some() { role.worker_replicas } else { 0 };
         for index in 0..=workers {
+            if self.room(1) == 0 {
+                break;
+            }
             let name = self.shape.pod(serving, &at.group, &at.id, index);
             if self.created.contains(&name) {
                 continue;
@@ -57,7 +60,7 @@ impl Draft<'_> {
                 role: &role.name,
                 role_id: &at.id,
                 index,
-                size: role.worker_replicas + 1,
+                size: role.worker_replicas.saturating_add(1),
                 name: &name,
             };
             let body = self.make_pod(&slot, &Source { role, revision, hash })?;

@@ -125,6 +125,7 @@ impl Draft<'_> {
         let there: Vec<i64> = instances.iter().map(|instance| instance.ordinal).collect();
         let wanted = budget::role_replicas(role);
         let count = wanted - i64::try_from(instances.len()).unwrap_or(i64::MAX);
+        let count = self.room(count);
         let name: Arc<str> = role.name.as_str().into();
         for ordinal in budget::missing(wanted, &there, count) {
             let protected = usize::try_from(ordinal).is_ok_and(|ordinal| ordinal < partition);

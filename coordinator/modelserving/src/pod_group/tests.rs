@@ -42,7 +42,7 @@ fn a_policy_asks_for_fewer_and_never_for_more() {
     let spec = spec(&serving(json!({"prefill": 9, "decode": 1})), PodGroupApi::SubGroups);
     assert_eq!(spec["minMember"], 5);
     assert_eq!(spec["minResources"], json!({"cpu": "3250m", "memory": "20Gi"}));
-    let least = |at: usize| (&spec["subGroupPolicy"][at]["minSubGroups"]).clone();
+    let least = |at: usize| spec["subGroupPolicy"][at]["minSubGroups"].clone();
     assert_eq!((least(0), least(1)), (json!(2), json!(1)));
     assert_eq!(spec["subGroupPolicy"][0]["subGroupSize"], 2);
 }

@@ -152,10 +152,8 @@ impl Cluster {
     pub fn wait(&mut self, time: Duration) {
         self.clock += time;
         let clock = self.clock;
-        let (due, later) =
-            std::mem::take(&mut self.later).into_iter().partition(|it| it.0 <= clock);
-        self.later = later;
-        for (_, what) in Vec::<(Duration, Option<Later>)>::from(due) {
+        let due: Vec<_> = self.later.extract_if(.., |it| it.0 <= clock).collect();
+        for (_, what) in due {
             let Some(Later::GraceOver { pod, uid }) = what else {
                 self.queued = true;
                 continue;
@@ -229,6 +227,16 @@ impl Cluster {
 
     /// Whether the last step was reached.
     fn steps(&mut self, steps: &[Step]) -> bool {
+        let reached = self.each(steps);
+        if let Some(serving) = self.serving.clone() {
+            let mut machine = std::mem::take(&mut self.machine);
+            self.queued |= machine.sweep(&self.seen(&serving));
+            self.machine = machine;
+        }
+        reached
+    }
+
+    fn each(&mut self, steps: &[Step]) -> bool {
         let mut at = 0;
         while let Some(step) = steps.get(at) {
             at += 1;
