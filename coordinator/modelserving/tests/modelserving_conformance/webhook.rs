@@ -22,15 +22,8 @@ pub fn run(dir: &Path) -> Vec<Outcome> {
     let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
     let schema =
         Schema::compile(&definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).unwrap();
-    let files = std::fs::read_dir(dir.join("cases")).unwrap();
-    let mut paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    paths.sort();
-    let cases = paths.iter().map(|path| {
-        let case: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-        case
-    });
-    cases
-        .filter(|case| case["component"] == "webhook")
+    crate::cases(dir, "webhook")
+        .into_iter()
         .map(|case| Outcome {
             name: case["name"].as_str().unwrap_or_default().to_owned(),
             result: replay(&schema, &case),
