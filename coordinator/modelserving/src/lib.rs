@@ -8,6 +8,7 @@
 //! ```
 
 pub mod api;
+pub mod check;
 pub mod defaults;
 pub mod field_error;
 pub mod ranktable;

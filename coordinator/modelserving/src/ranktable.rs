@@ -91,7 +91,8 @@ pub struct Marks {
 pub enum RanktableError {
     /// The level.
     #[error(
-        "ModelServing {object}: annotation {key} is {value:?}; use role or group, or drop it for the level of the template"
+        "ModelServing {object}: annotation {key} is {value:?}; {}",
+        self.remedy()
     )]
     Level {
         /// The ModelServing.
@@ -103,7 +104,8 @@ pub enum RanktableError {
     },
     /// The scope of a role.
     #[error(
-        "ModelServing {object}: annotation {key} is {value:?}; use role-instance or role-name, or drop it for role-instance"
+        "ModelServing {object}: annotation {key} is {value:?}; {}",
+        self.remedy()
     )]
     Scope {
         /// The ModelServing.
@@ -123,6 +125,21 @@ impl RanktableError {
         match self {
             Self::Level { .. } => "InvalidLevel",
             Self::Scope { .. } => "InvalidScope",
+        }
+    }
+
+    /// The annotation and what it says.
+    pub fn annotation(&self) -> (&'static str, &str) {
+        match self {
+            Self::Level { key, value, .. } | Self::Scope { key, value, .. } => (key, value),
+        }
+    }
+
+    /// What helps.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Level { .. } => "use role or group, or drop it for the level of the template",
+            Self::Scope { .. } => "use role-instance or role-name, or drop it for role-instance",
         }
     }
 }
