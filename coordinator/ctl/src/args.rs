@@ -19,6 +19,7 @@ Examples:
   musterctl ranktable check hccl.json                                     would HCCL take it?
   musterctl ranktable diff before.json after.json                         who has another rank?
   musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
+  musterctl modelserving check serving.yaml                               would it be taken?
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -37,6 +38,9 @@ pub enum Command {
     /// Render, check and compare rank tables
     #[command(subcommand)]
     Ranktable(RanktableCommand),
+    /// Check ModelServings
+    #[command(subcommand)]
+    Modelserving(ModelservingCommand),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
 }
@@ -220,6 +224,28 @@ pub enum PodOutput {
     Json,
     /// What changes, as a JSON patch; of a List, one for each pod
     Patch,
+}
+
+/// Commands on ModelServings.
+#[derive(Debug, Subcommand)]
+pub enum ModelservingCommand {
+    /// Say what the API server and the webhook would refuse; the exit code is 1 if there is something
+    Check(ServingArgs),
+}
+
+/// Settings of `modelserving check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Both shapes are known, workload.serving.volcano.sh/v1alpha1 and workload.kthena.io/v1alpha1. A file may hold
+several documents and a List; objects of other kinds are passed over. What needs the object that is there
+already, such as a gang policy that may not change, is not checked.")]
+pub struct ServingArgs {
+    /// Files, YAML or JSON, - for stdin
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// How findings are printed
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
 }
 
 /// Settings of `migrate`.

@@ -69,6 +69,36 @@ pub(crate) fn value(path: &Path) -> Result<Json, Failure> {
     }
 }
 
+/// The objects of a file, YAML or JSON: of all its documents, and those in Lists.
+pub(crate) fn objects(path: &Path) -> Result<Vec<Json>, Failure> {
+    let text = text(path)?;
+    let unreadable = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
+    let documents = match serde_json::from_str(&text) {
+        Ok(json) => vec![json],
+        Err(error) if text.trim_start().starts_with(['{', '[']) => {
+            // Several documents may be JSON, with --- between them.
+            serde_saphyr::from_multiple(&text).map_err(|_| unreadable(error.to_string()))?
+        }
+        Err(_) => {
+            serde_saphyr::from_multiple(&text).map_err(|error| unreadable(error.to_string()))?
+        }
+    };
+    let mut objects = Vec::new();
+    for document in documents {
+        match document {
+            Json::Null => {}
+            Json::Array(items) => objects.extend(items),
+            Json::Object(mut list) if list.get("items").is_some_and(Json::is_array) => {
+                if let Some(Json::Array(items)) = list.remove("items") {
+                    objects.extend(items);
+                }
+            }
+            object => objects.push(object),
+        }
+    }
+    Ok(objects)
+}
+
 /// A List of Pods, a plain list of them, or one pod; YAML or JSON.
 pub(crate) fn pods(path: &Path) -> Result<Vec<Pod>, Failure> {
     let items = match value(path)? {

@@ -1,20 +1,21 @@
-//! `musterctl`: what Muster would do with templates, pods and tables, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables and ModelServings, tried on files.
 //!
-//! This crate reads files and prints; what it prints is decided by `gotemplate` and `muster-ranktable`. Results go to
-//! stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
+//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable` and
+//! `muster-modelserving`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
 mod inject;
 mod input;
 mod migrate;
+mod modelserving;
 mod ranktable;
 mod template;
 
 use std::fmt::Display;
 use std::io::Write;
 
-use args::{Args, Command, RanktableCommand, TemplateCommand};
+use args::{Args, Command, ModelservingCommand, RanktableCommand, TemplateCommand};
 
 /// Why a command ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +60,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Check(args)) => ranktable::check(&args, out),
         Command::Ranktable(RanktableCommand::Diff(args)) => ranktable::diff(&args, out),
         Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
+        Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

@@ -267,3 +267,60 @@ fn a_list_of_pods_stays_one_and_each_refusal_is_told() {
     assert_eq!(code, 0);
     assert!(help.contains("Example:\n  musterctl ranktable inject --template"), "{help}");
 }
+
+#[test]
+fn a_model_serving_is_checked_in_both_shapes() {
+    let good = "apiVersion: workload.serving.volcano.sh/v1alpha1\nkind: ModelServing\nmetadata: {name: llm, namespace: serve}\nspec:\n  template:\n    roles:\n    - name: server\n      workerReplicas: 0\n      entryTemplate: {spec: {containers: [{name: c, image: i}]}}\n";
+    let short = "apiVersion: workload.kthena.io/v1alpha1\nkind: ModelServing\nmetadata: {name: qwen}\nspec:\n  roles:\n  - {name: worker, replicas: 2, template: {spec: {containers: [{name: c, image: i}]}}}\n";
+    let bad = good.replace("workerReplicas: 0", "workerReplicas: 1\n      replica: 2");
+    let both = format!("{good}---\n{}---\n", short.replace("replicas: 2", "replicas: -2"));
+    let list = json!({"kind": "List", "items": [serde_saphyr::from_str::<Json>(short).unwrap(),
+        {"kind": "ConfigMap", "metadata": {"name": "t"}}]});
+    let desk = Desk::new(&[
+        ("good.yaml", good),
+        ("short.yaml", short),
+        ("bad.yaml", &bad),
+        ("both.yaml", &both),
+        ("list.json", &list.to_string()),
+        ("typed.yaml", &good.replace("workerReplicas: 0", "workerReplicas: many")),
+        ("text.yaml", "just text\n"),
+        ("pod.yaml", "kind: Pod\nmetadata: {name: p}\n"),
+        ("broken.yaml", "a: [\n"),
+        ("broken.json", "{\"a\": \n"),
+    ]);
+    let check = |files: &[&str]| desk.run(&[&["modelserving", "check"], files].concat());
+    assert_eq!(check(&["good.yaml", "short.yaml"]), (0, String::new(), String::new()));
+    assert_eq!(check(&["-o", "json", "good.yaml"]), (0, "[]\n".into(), String::new()));
+    let (code, out, _) = check(&["bad.yaml", "both.yaml"]);
+    assert_eq!(code, 1);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "bad.yaml: ModelServing serve/llm: spec.template.roles[0].replica: Invalid value: 2: unknown field: the API server drops it; correct its name or its place",
+            "bad.yaml: ModelServing serve/llm: spec.template.roles[0].workerTemplate: Required value: workerTemplate is required when workerReplicas is greater than 0; write the template of the workers, or set workerReplicas to 0",
+            "both.yaml: ModelServing qwen: spec.roles[0].replicas: Invalid value: -2: role replicas must be a non-negative integer; set it to 0 or more; without the field it is 1",
+        ]
+    );
+    let (code, out, _) = check(&["-o", "json", "both.yaml"]);
+    let findings: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 1);
+    assert_eq!(
+        findings,
+        json!([{"file": "both.yaml", "object": "ModelServing qwen", "field": "spec.roles[0].replicas",
+            "type": "FieldValueInvalid", "badValue": -2, "detail": "role replicas must be a non-negative integer",
+            "remedy": "set it to 0 or more; without the field it is 1"}])
+    );
+    let (code, _, error) = check(&["list.json"]);
+    assert_eq!((code, error.as_str()), (0, "musterctl: list.json: ConfigMap t is passed over\n"));
+    let (code, out, _) = check(&["typed.yaml"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("roles[0].workerReplicas: Invalid value: \"many\""), "{out}");
+    assert_eq!(check(&["text.yaml"]).0, 1);
+    for wrong in ["pod.yaml", "broken.yaml", "broken.json", "absent.yaml"] {
+        let (code, out, error) = check(&[wrong]);
+        assert_eq!((code, out.as_str()), (2, ""), "{wrong}: {error}");
+        assert!(error.contains(wrong), "{error}");
+    }
+    assert_eq!(check(&[]).0, 2);
+}

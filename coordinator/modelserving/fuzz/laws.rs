@@ -7,6 +7,7 @@
 //! ```
 
 use muster_modelserving::api::ModelServing;
+use muster_modelserving::check::check;
 use muster_modelserving::defaults;
 use muster_modelserving::field_error::FieldError;
 use muster_modelserving::ranktable::{Ranktables, Slot};
@@ -23,6 +24,9 @@ pub fn object(bytes: &[u8]) -> bool {
     if let Err(why) = &read {
         assert!(!why.field.is_empty() && !why.why.is_empty(), "{why}");
     }
+    let found = check(&raw);
+    judged(&found);
+    assert!(read.is_ok() || !found.is_empty(), "what cannot be read is found");
     // Both shapes, with and without defaults: half of an object may make sense to the other one.
     for shape in Shape::ALL {
         let mut filled = raw.clone();

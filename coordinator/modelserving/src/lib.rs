@@ -9,6 +9,7 @@
 
 pub mod api;
 pub mod budget;
+pub mod check;
 mod controller_revision;
 pub mod defaults;
 mod deletion;

@@ -14,6 +14,7 @@
 //! roles that a pod is made from, which are older ones while a rollout holds some groups back: see
 //! [`Ranktables::of_roles`].
 
+mod error;
 pub mod names;
 mod short;
 
@@ -27,6 +28,8 @@ use muster_ranktable::Level;
 
 use crate::api::{ModelServing, Role};
 use crate::shape::Shape;
+
+pub use error::RanktableError;
 
 /// What a ModelServing wants of rank tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,47 +87,6 @@ pub struct Marks {
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-}
-
-/// An annotation says something that is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RanktableError {
-    /// The level.
-    #[error(
-        "ModelServing {object}: annotation {key} is {value:?}; use role or group, or drop it for the level of the template"
-    )]
-    Level {
-        /// The ModelServing.
-        object: String,
-        /// The annotation.
-        key: &'static str,
-        /// What it says.
-        value: String,
-    },
-    /// The scope of a role.
-    #[error(
-        "ModelServing {object}: annotation {key} is {value:?}; use role-instance or role-name, or drop it for role-instance"
-    )]
-    Scope {
-        /// The ModelServing.
-        object: String,
-        /// The annotation.
-        key: &'static str,
-        /// What it says.
-        value: String,
-    },
-}
-
-// === impl RanktableError ===
-
-impl RanktableError {
-    /// The reason of a condition, and the label of a metric.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::Level { .. } => "InvalidLevel",
-            Self::Scope { .. } => "InvalidScope",
-        }
-    }
 }
 
 // === impl Ranktables ===
@@ -210,6 +172,25 @@ impl Ranktables {
         annotations.insert(names::RANK_GROUP_SIZE.to_owned(), group.size.to_string());
         annotations.insert(template.to_owned(), self.template.clone());
         Marks { labels: [(names::RANK_GROUP.to_owned(), group.name)].into(), annotations }
+    }
+}
+
+// === impl Marks ===
+
+impl Marks {
+    /// Puts them on a pod. Group, size and template are ours to say; in all else the pod's own template wins.
+    pub fn put_on(
+        &self,
+        labels: &mut BTreeMap<String, String>,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
+        labels.extend(self.labels.clone());
+        for (key, value) in &self.annotations {
+            let ours = key == names::RANK_GROUP_SIZE || *key == names::RANKTABLE_TEMPLATE[0];
+            if ours || !annotations.contains_key(key) {
+                annotations.insert(key.clone(), value.clone());
+            }
+        }
     }
 }
 

@@ -128,6 +128,20 @@ fn pods_carry_what_injection_and_the_tables_read() {
 }
 
 #[test]
+fn what_a_pod_says_of_delivery_wins_and_its_group_does_not() {
+    let delivery = "muster.dev/ranktable-delivery";
+    let wanted = read(&kthena(json!({TEMPLATE: "t", delivery: "agent"})), Shape::Kthena, None);
+    let own = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+    let mut labels = own("muster.dev/rank-group", "mine");
+    let mut annotations = own(delivery, "configmap");
+    annotations.insert("muster.dev/rank-group-size".to_owned(), "99".to_owned());
+    wanted.marks(&slot("pd-0", "decode", "decode-0")).put_on(&mut labels, &mut annotations);
+    assert_eq!(labels["muster.dev/rank-group"], "pd-0-decode-0");
+    assert_eq!(annotations["muster.dev/rank-group-size"], "4");
+    assert_eq!(annotations[delivery], "configmap");
+}
+
+#[test]
 fn pods_of_an_older_template_count_by_its_roles() {
     let serving = kthena(json!({TEMPLATE: "t", LEVEL: "group"}));
     let mut old = serving.spec.template.roles.clone();

@@ -1,0 +1,81 @@
+//! `modelserving check`.
+
+use std::io::Write;
+use std::path::Path;
+
+use muster_modelserving::api::KIND;
+use muster_modelserving::check;
+use muster_modelserving::field_error::FieldError;
+use serde_json::{Value as Json, json};
+
+use crate::args::{Output, ServingArgs};
+use crate::{Failure, input, say};
+
+/// What was found in an object of a file.
+struct Finding {
+    file: String,
+    object: String,
+    error: FieldError,
+}
+
+pub(crate) fn check(args: &ServingArgs, out: &mut dyn Write) -> Result<bool, Failure> {
+    let mut findings = Vec::new();
+    for file in &args.files {
+        read(file, &mut findings)?;
+    }
+    match args.output {
+        Output::Text => {
+            for Finding { file, object, error } in &findings {
+                writeln!(out, "{file}: {object}: {error}; {}", error.remedy)?;
+            }
+        }
+        Output::Json => {
+            let list = findings.iter().map(Finding::json).collect::<Result<Vec<Json>, _>>()?;
+            writeln!(out, "{}", serde_json::to_string_pretty(&list).map_err(Failure::wrong)?)?;
+        }
+    }
+    Ok(!findings.is_empty())
+}
+
+/// Checks the ModelServings of a file. One without any is a mistake of whoever named it.
+fn read(file: &Path, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let shown = file.display().to_string();
+    let objects = input::objects(file)?;
+    let is_other = |object: &Json| object["kind"].as_str().is_some_and(|kind| kind != KIND);
+    let (others, servings): (Vec<Json>, Vec<Json>) = objects.into_iter().partition(is_other);
+    if servings.is_empty() {
+        return Err(Failure::Usage(format!("{shown}: there is no {KIND} in it")));
+    }
+    for other in others {
+        say(format_args!("{shown}: {} is passed over", called(&other)));
+    }
+    for serving in servings {
+        let object = called(&serving);
+        let finding = |error| Finding { file: shown.clone(), object: object.clone(), error };
+        findings.extend(check::check(&serving).into_iter().map(finding));
+    }
+    Ok(())
+}
+
+// === impl Finding ===
+
+impl Finding {
+    fn json(&self) -> Result<Json, Failure> {
+        let mut json = serde_json::to_value(&self.error).map_err(Failure::wrong)?;
+        json["file"] = json!(self.file);
+        json["object"] = json!(self.object);
+        Ok(json)
+    }
+}
+
+/// The object, as people call it.
+fn called(object: &Json) -> String {
+    let word = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let (kind, metadata) = (word(&object["kind"]), &object["metadata"]);
+    let name = match (word(&metadata["namespace"]), word(&metadata["name"])) {
+        (_, name) if name.is_empty() => "without a name".to_owned(),
+        (namespace, name) if namespace.is_empty() => name,
+        (namespace, name) => format!("{namespace}/{name}"),
+    };
+    if kind.is_empty() { format!("object {name}") } else { format!("{kind} {name}") }
+}

@@ -1,0 +1,63 @@
+//! All that can be said of an object from its file alone: what the API server would drop or refuse by its definition,
+//! what the webhook would refuse, and what would become a condition later.
+//!
+//! ```text
+//!   raw object ──▶ fields that nobody knows ──▶ defaults ──▶ read ──▶ limits of the definition ──▶ webhook ──▶ level
+//! ```
+//!
+//! There is no schema here: the limits are written once more, and tests compare them with the definitions.
+
+mod known;
+mod limits;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use crate::defaults;
+use crate::field_error::FieldError;
+use crate::ranktable::Ranktables;
+use crate::shape::{Serving, Shape, Unreadable};
+
+pub use known::UNKNOWN;
+
+/// What is found, in this order: unknown fields, limits, the webhook's rules, annotations.
+pub fn check(raw: &Value) -> Vec<FieldError> {
+    let mut filled = raw.clone();
+    let shape = raw.get("apiVersion").and_then(Value::as_str).and_then(Shape::of);
+    let mut found = Vec::new();
+    if let Some(shape) = shape {
+        found.extend(known::unknown(shape, raw));
+        defaults::fill(shape, &mut filled);
+    }
+    let serving = match Serving::read(&filled) {
+        Ok(serving) => serving,
+        Err(why) => {
+            found.push(unreadable(raw, why));
+            return found;
+        }
+    };
+    if let Serving::Kthena(serving) = &serving {
+        found.extend(limits::check(&filled, serving));
+    }
+    found.extend(serving.validate());
+    let shape = serving.shape();
+    if let Err(why) = Ranktables::read(&serving.into_model_serving(), shape, None) {
+        let (key, value) = why.annotation();
+        let at = format!("metadata.annotations[{key}]");
+        found.push(FieldError::invalid(at, value, why.reason()).remedy(why.remedy()));
+    }
+    found
+}
+
+fn unreadable(raw: &Value, why: Unreadable) -> FieldError {
+    let pointer: String = why
+        .field
+        .split(['.', '[', ']'])
+        .filter(|part| !part.is_empty())
+        .map(|part| format!("/{part}"))
+        .collect();
+    let value = raw.pointer(&pointer).cloned().unwrap_or_default();
+    FieldError::invalid(why.field, value, why.why).remedy("write a value of the field's type")
+}
