@@ -38,6 +38,10 @@ pub struct Args {
     #[arg(long = "node", value_name = "PROFILE[=COUNT]")]
     pub nodes: Vec<NodeGroup>,
 
+    /// Another scheduler's name, such as volcano, whose pods get nodes here too; may be given several times
+    #[arg(long = "scheduler", value_name = "NAME")]
+    pub schedulers: Vec<String>,
+
     /// Serve the bare API, without controllers
     #[arg(long)]
     pub bare: bool,

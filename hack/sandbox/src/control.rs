@@ -65,6 +65,8 @@ pub struct Which {
     pub service: bool,
     /// The default scheduler.
     pub scheduler: bool,
+    /// Names of other schedulers that it stands in for, such as `volcano`.
+    pub schedulers: Vec<String>,
     /// Status of PodDisruptionBudgets.
     pub disruption: bool,
     /// Removal of pods whose node is gone.
@@ -86,6 +88,7 @@ impl Default for Which {
             jobset: true,
             service: true,
             scheduler: true,
+            schedulers: Vec::new(),
             disruption: true,
             pods: true,
             nodes: true,
@@ -104,6 +107,7 @@ impl Which {
             jobset: false,
             service: false,
             scheduler: false,
+            schedulers: Vec::new(),
             disruption: false,
             pods: false,
             nodes: false,
@@ -130,7 +134,7 @@ impl Controllers {
             service::ServiceController::start(&rest);
         }
         if which.scheduler {
-            scheduler::Scheduler::start(&rest);
+            scheduler::Scheduler::start(&rest, which.schedulers);
         }
         if which.disruption {
             disruption::DisruptionController::start(&rest);

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Context;
+use muster_sandbox::control::Which;
 use muster_sandbox::kubelet::NodeSpec;
 use muster_sandbox::{Sandbox, write_private};
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,7 +13,7 @@ use crate::args::{Args, NodeGroup};
 
 /// Runs until Ctrl-C.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let Args { port, kubeconfig, strict, tls, nodes, bare, log } = args;
+    let Args { port, kubeconfig, strict, tls, nodes, schedulers, bare, log } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
     tracing_subscriber::fmt()
@@ -21,9 +22,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     let mut builder = Sandbox::builder().port(port).strict(strict).tls(tls || strict);
-    if bare {
-        builder = builder.controllers(None);
-    }
+    builder = builder.controllers((!bare).then(|| Which { schedulers, ..Which::default() }));
     let roots = tempfile::Builder::new().prefix("muster-nodes-").tempdir()?;
     let sandbox = builder.nodes(specs(&nodes, roots.path())).start().await?;
     let path = sandbox.kubeconfig_path();

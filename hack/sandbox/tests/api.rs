@@ -14,6 +14,7 @@ mod api {
     mod pages;
     mod panics;
     mod routes;
+    mod servings;
     mod time;
     mod views;
     mod watchers;

@@ -1,4 +1,5 @@
-//! A plain default scheduler: for pods that name no other, the node with the most room.
+//! A plain default scheduler: for pods that name no other, the node with the most room. It can be told to serve other
+//! names too, where a cluster would have that scheduler beside it.
 //!
 //! It knows requests, extended resources, pod counts, node selectors, required node affinity, taints
 //! and cordons. It does not preempt, spread or prefer.
@@ -29,6 +30,8 @@ mod resources;
 /// Gives pods to nodes.
 pub(crate) struct Scheduler {
     rest: Rest,
+    /// The schedulers that it stands in for.
+    others: Vec<String>,
     state: Mutex<State>,
     work: Notify,
     binds: Arc<Semaphore>,
@@ -62,9 +65,10 @@ const BINDS_AT_ONCE: usize = 64;
 const STRETCH: usize = 64;
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Whether the pod is ours to schedule: unbound, alive, and naming no other scheduler.
-fn is_ours(pod: &Value) -> bool {
-    matches!(json::text(pod, "/spec/schedulerName"), "" | COMPONENT)
+/// Whether the pod is ours to schedule: unbound, alive, and naming nobody but us and those that we stand in for.
+fn is_ours(pod: &Value, others: &[String]) -> bool {
+    let named = json::text(pod, "/spec/schedulerName");
+    (matches!(named, "" | COMPONENT) || others.iter().any(|other| other == named))
         && json::text(pod, "/spec/nodeName").is_empty()
         && !meta::is_terminating(pod)
         && !matches!(json::text(pod, "/status/phase"), "Succeeded" | "Failed")
@@ -142,9 +146,10 @@ impl State {
 
 impl Scheduler {
     /// Registers with the caches and starts the cycle.
-    pub fn start(rest: &Rest) {
+    pub fn start(rest: &Rest, others: Vec<String>) {
         let scheduler = Arc::new(Self {
             rest: rest.clone(),
+            others,
             state: Mutex::default(),
             work: Notify::new(),
             binds: Arc::new(Semaphore::new(BINDS_AT_ONCE)),
@@ -176,7 +181,7 @@ impl Scheduler {
         if wake {
             state.unpark();
         }
-        match after.filter(|pod| is_ours(pod)) {
+        match after.filter(|pod| is_ours(pod, &self.others)) {
             Some(pod) => {
                 let known = state.pods.insert(uid.to_owned(), pod.clone());
                 let asks = |pod: &Value| pod.get("spec").cloned();
