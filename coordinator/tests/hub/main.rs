@@ -12,6 +12,7 @@ mod lead;
 mod limits;
 mod link;
 mod model;
+mod permitted;
 mod process;
 mod review;
 mod rotate;

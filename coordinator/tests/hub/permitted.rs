@@ -1,0 +1,76 @@
+//! What the permissions of `deploy/` are enough for, and where they end.
+
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ListParams, PostParams, WatchParams};
+use serde_json::json;
+
+use crate::cluster::{Cluster, ago};
+
+const SHAPES: [&str; 2] = ["workload.serving.volcano.sh", "workload.kthena.io"];
+
+/// Group, resource, verbs that the controller of ModelServings uses.
+const USED: [(&str, &str, &str); 6] = [
+    ("", "pods", "get list watch create delete deletecollection patch"),
+    ("", "services", "get list watch create delete"),
+    ("", "configmaps", "get list watch create patch delete"),
+    ("apps", "controllerrevisions", "get list watch create delete"),
+    ("scheduling.volcano.sh", "podgroups", "get list watch create update delete"),
+    ("events.k8s.io", "events", "create"),
+];
+
+/// And what it leaves to others.
+const LEFT: [(&str, &str, &str); 5] = [
+    ("", "pods", "update"),
+    ("", "configmaps", "update"),
+    ("", "secrets", "get list"),
+    ("apps", "deployments", "create"),
+    ("apiextensions.k8s.io", "customresourcedefinitions", "list create"),
+];
+
+async fn may(cluster: &Cluster, group: &str, resource: &str, verb: &str) -> bool {
+    let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
+    let review: SelfSubjectAccessReview = serde_json::from_value(json!({
+        "spec": {"resourceAttributes": {"namespace": "default", "group": group,
+            "resource": resource, "subresource": sub, "verb": verb}},
+    }))
+    .unwrap();
+    let api: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
+    api.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_may_do_what_it_does_for_model_servings_and_no_more() {
+    let cluster = Cluster::start(ago(0)).await;
+    for (allowed, table) in [(true, &USED[..]), (false, &LEFT[..])] {
+        for (group, resource, verbs) in table {
+            for verb in verbs.split(' ') {
+                let found = may(&cluster, group, resource, verb).await;
+                assert_eq!(found, allowed, "{verb} {resource} of {group:?}");
+            }
+        }
+    }
+    for group in SHAPES {
+        for verb in ["get", "list", "watch"] {
+            assert!(may(&cluster, group, "modelservings", verb).await, "{verb} of {group}");
+        }
+        for verb in ["create", "update", "patch", "delete"] {
+            assert!(!may(&cluster, group, "modelservings", verb).await, "{verb} of {group}");
+        }
+        for verb in ["update", "patch"] {
+            assert!(may(&cluster, group, "modelservings/status", verb).await, "{verb} of {group}");
+        }
+    }
+    // A definition is found by its name, and by no other.
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client.clone());
+    let named = |name: &str| ListParams::default().fields(&format!("metadata.name={name}"));
+    let groups = SHAPES.map(|group| format!("modelservings.{group}"));
+    for name in groups.iter().map(String::as_str).chain(["podgroups.scheduling.volcano.sh"]) {
+        let found = definitions.list(&named(name)).await.unwrap();
+        assert_eq!(found.items.len(), 0, "{name} is not there, but one may ask");
+        let how = WatchParams::default().fields(&format!("metadata.name={name}"));
+        definitions.watch(&how, "0").await.map(drop).unwrap();
+    }
+    definitions.list(&named("widgets.example.com")).await.unwrap_err();
+    cluster.stop().await;
+}
