@@ -28,3 +28,4 @@ mod service;
 pub mod status;
 pub mod step;
 pub mod store;
+mod wanted;

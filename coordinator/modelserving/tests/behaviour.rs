@@ -144,6 +144,28 @@ fn a_partition_keeps_the_first_groups_as_they_were() {
 }
 
 #[test]
+fn an_update_that_is_taken_back_half_way_leaves_nothing_behind() {
+    for strategy in ["ServingGroupRollingUpdate", "RoleRollingUpdate"] {
+        let mut old = serving();
+        old["spec"]["rolloutStrategy"] = json!({ "type": strategy });
+        let mut cluster = started(&old);
+        let before: Vec<String> = cluster.pods.keys().cloned().collect();
+        let mut new = old.clone();
+        another_image(&mut new);
+        new["spec"]["template"]["roles"][0]["workerReplicas"] = 2.into();
+        respec(&mut cluster, &new);
+        respec(&mut cluster, &old);
+        for _ in 0..10 {
+            all_terminated(&mut cluster);
+            all_ready(&mut cluster);
+        }
+        assert_eq!(cluster.pods.keys().cloned().collect::<Vec<_>>(), before, "{strategy}");
+        assert!(cluster.plan().steps.is_empty());
+        assert_eq!(status(&cluster).available_replicas, 2, "{strategy}");
+    }
+}
+
+#[test]
 fn a_refused_deletion_leaves_the_group_as_it_was() {
     let mut fewer = serving();
     let mut cluster = started(&fewer);

@@ -171,7 +171,7 @@ fn act(cluster: &mut Cluster, deed: &Deed) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_comes_to_rest_with_what_is_asked_for(
