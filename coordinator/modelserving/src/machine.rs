@@ -101,7 +101,8 @@ impl Machine {
         hearing.heard
     }
 
-    /// What is to be done now.
+    /// What is to be done now. For a ModelServing that is on its way out, nothing: whoever waits until all its pods are
+    /// gone would wait for ever if they were made anew.
     pub fn plan(
         &self,
         serving: &ModelServing,
@@ -109,6 +110,9 @@ impl Machine {
         adorn: &dyn Adorn,
         now: Timestamp,
     ) -> Plan {
+        if serving.metadata.deletion_timestamp.is_some() {
+            return Plan::default();
+        }
         Draft::new(serving, seen, adorn, self.shape, self.store.clone()).plan(now)
     }
 

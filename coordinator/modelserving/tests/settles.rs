@@ -199,11 +199,11 @@ proptest! {
         prop_assert!(plan.steps.is_empty(), "{:?}", plan.steps);
         prop_assert!(terminating(&cluster).is_empty());
 
-        let wishes = deeds.iter().filter_map(|deed| match deed {
+        let wish = deeds.iter().rev().find_map(|deed| match deed {
             Deed::Wish(wish) => Some(wish),
             _ => None,
         });
-        let last = wishes.last().unwrap_or(&first);
+        let last = wish.unwrap_or(&first);
         let status = cluster.serving.as_ref().unwrap().status.clone().unwrap();
         prop_assert_eq!(status.replicas, i64::from(last.groups));
         if last.partition.is_none() || last.by_role {
