@@ -1,6 +1,5 @@
 //! Does what the machine says: its steps, in order. Neighbours that only create pods are done side by side.
 
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
@@ -48,11 +47,14 @@ impl Course<'_> {
         while at < steps.len() {
             let side = steps[at..].iter().take_while(|step| makes_pod(step)).count();
             let batch = &steps[at..at + side.max(1)];
-            let results: Vec<Result<Done, WriteError>> = {
-                let this = &*self;
-                let writes = batch.iter().map(|step| this.write(step.write.as_ref()));
-                futures::stream::iter(writes).buffered(SIDE_BY_SIDE).collect().await
-            };
+            let mut results = Vec::with_capacity(batch.len());
+            for some in batch.chunks(SIDE_BY_SIDE) {
+                let mut writes = Vec::with_capacity(some.len());
+                for step in some {
+                    writes.push(self.write(step.write.as_ref()));
+                }
+                results.extend(futures::future::join_all(writes).await);
+            }
             let mut next = at + batch.len();
             for (step, result) in batch.iter().zip(results) {
                 match result {
@@ -109,10 +111,9 @@ impl Course<'_> {
             Write::Update(object) => self.update(object).await,
             Write::Delete { kind, name, uid } => {
                 let params = DeleteParams {
-                    preconditions: uid.clone().map(|uid| Preconditions {
-                        uid: Some(uid),
-                        resource_version: None,
-                    }),
+                    preconditions: uid
+                        .clone()
+                        .map(|uid| Preconditions { uid: Some(uid), resource_version: None }),
                     ..DeleteParams::default()
                 };
                 let api = self.api(*kind);
@@ -185,8 +186,7 @@ impl Course<'_> {
             Some(parts) => parts,
             None => ("", kind.api_version()),
         };
-        let resource =
-            ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.name()));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.name()));
         let client = self.outlets.writer.client().clone();
         Api::namespaced_with(client, &self.key.namespace, &resource)
     }

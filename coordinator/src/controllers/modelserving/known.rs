@@ -131,7 +131,8 @@ impl Known {
         match thing {
             Thing::Pod => {
                 let (before, now) = self.pods.look(&sources.pods, key, name);
-                let same = |before: &Arc<Pod>| now.as_ref().is_some_and(|now| now.uid() == before.uid());
+                let same =
+                    |before: &Arc<Pod>| now.as_ref().is_some_and(|now| now.uid() == before.uid());
                 happened.extend(before.filter(|it| !same(it)).map(Happened::PodGone));
                 happened.extend(now.map(Happened::PodChanged));
             }
@@ -149,7 +150,8 @@ impl Known {
 
     /// What we have made and the cache has not shown since: to be looked at once more.
     pub fn doubted(&mut self) -> Vec<(Thing, String)> {
-        let each = |thing, names: BTreeSet<String>| names.into_iter().map(move |name| (thing, name));
+        let each =
+            |thing, names: BTreeSet<String>| names.into_iter().map(move |name| (thing, name));
         each(Thing::Pod, self.pods.doubt())
             .chain(each(Thing::Service, self.services.doubt()))
             .chain(each(Thing::PodGroup, self.pod_groups.doubt()))
@@ -159,7 +161,8 @@ impl Known {
 
     /// Whether something that we have made is not in the cache yet.
     pub fn is_fresh(&self) -> bool {
-        let fresh = [&self.pods.fresh, &self.services.fresh, &self.pod_groups.fresh, &self.revisions.fresh];
+        let fresh =
+            [&self.pods.fresh, &self.services.fresh, &self.pod_groups.fresh, &self.revisions.fresh];
         fresh.iter().any(|names| !names.is_empty())
     }
 

@@ -123,7 +123,10 @@ mod tests {
     use super::*;
 
     fn table(group: &str, ready: bool, word: &str) -> Table {
-        Table { group: group.to_owned(), ready: Some((ready, word.to_owned(), format!("is {word}"))) }
+        Table {
+            group: group.to_owned(),
+            ready: Some((ready, word.to_owned(), format!("is {word}"))),
+        }
     }
 
     fn said(list: &[Condition], kind: &str) -> (String, String, String) {
@@ -157,7 +160,14 @@ mod tests {
         assert!(set(&mut list, Some(&trouble), &[], "t2"));
         assert_eq!(said(&list, FAILED).1, "TemplateInvalid");
         assert!(set(&mut list, None, &[table("a", true, "Published")], "t3"));
-        assert_eq!(said(&list, FAILED), ("False".into(), "Recovered".into(), "what was wrong with rank tables is mended".into()));
+        assert_eq!(
+            said(&list, FAILED),
+            (
+                "False".into(),
+                "Recovered".into(),
+                "what was wrong with rank tables is mended".into()
+            )
+        );
         assert_eq!(said(&list, RANKTABLE_READY).2, "1 of 1 rank groups have their table");
         assert!(clear(&mut list) && list.is_empty() && !clear(&mut list));
     }
