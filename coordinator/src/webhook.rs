@@ -10,6 +10,7 @@
 
 pub mod configure;
 pub mod metrics;
+pub mod modelserving;
 pub mod pods;
 pub mod review;
 pub mod server;

@@ -134,9 +134,12 @@ impl Cluster {
 
     /// Installs `deploy/coordinator/webhook.yaml`, and waits until it can be called.
     pub async fn install(&self) {
-        let object: Value = serde_saphyr::from_str(WEBHOOK).unwrap();
-        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-        self.sandbox.create(path, &object).await.unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(WEBHOOK).unwrap();
+        for document in documents {
+            let kind = document["kind"].as_str().unwrap().to_lowercase();
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}s");
+            self.sandbox.create(&path, &document).await.unwrap();
+        }
         self.trusts("muster-coordinator").await;
     }
 

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
@@ -15,6 +18,7 @@ use muster_coordinator::controllers::ranktable::{self, Patience};
 use muster_coordinator::hub::{self, Hub};
 use muster_coordinator::lead::{self, Standing};
 use muster_coordinator::run::{Coordinator, Settings};
+use muster_coordinator::webhook::configure::Configuration;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use serde_json::{Value, json};
@@ -145,40 +149,48 @@ impl World {
         Ok(())
     }
 
-    /// The webhook configuration as it is shipped, but for where the server is.
+    /// The webhook configurations as they are shipped, but for where the server is.
     async fn install_webhook(&self) -> anyhow::Result<()> {
         let address = self.coordinators()?.webhooks.address();
-        let mut document: Value = serde_saphyr::from_str(WEBHOOK)?;
-        let webhooks = document["webhooks"].as_array_mut().context("no webhooks")?;
-        for webhook in webhooks {
-            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
-            webhook["clientConfig"] = json!({ "url": format!("https://{address}{path}") });
-            if World::is_real() {
-                // Others use that cluster.
-                webhook["namespaceSelector"] =
-                    json!({"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}});
-            }
-        }
-        let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        // A world that broke off may have left one that calls nobody.
+        // A world that broke off may have left some that call nobody.
         self.remove_webhook().await;
-        self.create_object(document).await?;
-        let api: Api<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration> =
-            Api::all(self.client());
+        for mut document in serde_saphyr::from_multiple::<Value>(WEBHOOK)? {
+            let webhooks = document["webhooks"].as_array_mut().context("no webhooks")?;
+            for webhook in webhooks {
+                let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
+                webhook["clientConfig"] = json!({ "url": format!("https://{address}{path}") });
+                if World::is_real() {
+                    // Others use that cluster.
+                    webhook["namespaceSelector"] =
+                        json!({"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}});
+                }
+            }
+            self.create_object(document).await?;
+        }
+        self.until_trusted::<MutatingWebhookConfiguration>().await?;
+        self.until_trusted::<ValidatingWebhookConfiguration>().await
+    }
+
+    /// Waits until the API server can call the webhooks of a configuration.
+    async fn until_trusted<K: Configuration>(&self) -> anyhow::Result<()> {
+        let api: Api<K> = Api::all(self.client());
         self.until("the CA in the webhook configuration", async || {
-            let found = api.get(&name).await?;
-            let filled = found.webhooks.iter().flatten().all(|webhook| {
-                webhook.client_config.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty())
-            });
+            let found = api.get(ACCOUNT).await?;
+            let filled = found
+                .clients()
+                .iter()
+                .all(|client| client.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty()));
             Ok(if filled { Seen::Yes(()) } else { Seen::NotYet("none".to_owned()) })
         })
         .await
     }
 
     pub(super) async fn remove_webhook(&self) {
-        let api: Api<k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration> =
-            Api::all(self.client());
-        let _gone = api.delete(ACCOUNT, &kube::api::DeleteParams::default()).await;
+        let how = kube::api::DeleteParams::default();
+        let _gone =
+            Api::<MutatingWebhookConfiguration>::all(self.client()).delete(ACCOUNT, &how).await;
+        let _gone =
+            Api::<ValidatingWebhookConfiguration>::all(self.client()).delete(ACCOUNT, &how).await;
     }
 
     /// What agents trust.
