@@ -28,7 +28,7 @@ use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, pods};
+use crate::webhook::{Webhooks, modelserving as servings, pods};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -192,7 +192,8 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let hooks = Webhooks::new()
-            .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection));
+            .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
+            .on("/validate-modelservings", servings::validate);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
