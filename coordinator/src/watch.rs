@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition as Definition;
 use kube::Resource;
 use kube::api::Api;
 use kube::runtime::reflector::{self, ObjectRef, Store};
@@ -92,6 +93,31 @@ where
 }
 
 // === impl Reflector ===
+
+impl<K> Reflector<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    ObjectRef<K>: Hash + Eq,
+{
+    /// The same for a kind that the cluster may not know: as long as it does not, there are no objects, and nobody waits
+    /// for them.
+    pub async fn run_once_defined(self, definition: Watch<Definition>, stop: CancellationToken) {
+        let mut changes = definition.subscribe();
+        let defined = async {
+            definition.ready().await;
+            while definition.all().is_empty() {
+                self.ready.send_replace(true);
+                // Whatever was missed, the next look sees it.
+                let _heard = changes.recv().await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = defined => {}
+        }
+        self.run(stop).await;
+    }
+}
 
 impl<K> Reflector<K>
 where

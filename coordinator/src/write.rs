@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -124,6 +124,65 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::<()>::Json(change))).await
     }
 
+    /// Writes the whole status of an object.
+    pub async fn status<K>(&self, api: &Api<K>, name: &str, status: Value) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let path = json_patch::jsonptr::PointerBuf::from_tokens(["status"]);
+        let add = json_patch::AddOperation { path, value: status };
+        let change = json_patch::Patch(vec![json_patch::PatchOperation::Add(add)]);
+        self.within::<K, _>(name, api.patch_status(name, &params, &Patch::<()>::Json(change))).await
+    }
+
+    /// Creates an object as it is written, also with fields that this program has never heard of.
+    pub async fn create_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        object: &DynamicObject,
+    ) -> Result<DynamicObject, WriteError> {
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        self.bounded(|| called(object), api.create(&params, object)).await
+    }
+
+    /// Makes an object this, if it is still at the version that it has here.
+    pub async fn replace_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        object: &DynamicObject,
+    ) -> Result<DynamicObject, WriteError> {
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let name = object.metadata.name.clone().unwrap_or_default();
+        self.bounded(|| called(object), api.replace(&name, &params, object)).await
+    }
+
+    /// Deletes an object of any kind; it is no error if it is gone.
+    pub async fn delete_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        kind: &str,
+        name: &str,
+        params: &DeleteParams,
+    ) -> Result<(), WriteError> {
+        match self.bounded(|| format!("{kind} {name}"), api.delete(name, params)).await {
+            Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes all objects that the selector matches.
+    pub async fn delete_all<K>(&self, api: &Api<K>, selector: &str) -> Result<(), WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let (params, which) = (DeleteParams::default(), ListParams::default().labels(selector));
+        self.within::<K, _>(selector, api.delete_collection(&params, &which)).await.map(drop)
+    }
+
     /// Deletes an object; it is no error if it is gone.
     pub async fn delete<K>(
         &self,
@@ -148,8 +207,15 @@ impl Writer {
     where
         K: Resource<DynamicType = ()>,
     {
+        self.bounded(|| format!("{} {name}", K::kind(&())), write).await
+    }
+
+    async fn bounded<T>(
+        &self,
+        what: impl Fn() -> String,
+        write: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
         let after = self.fence.left()?.min(LONGEST);
-        let what = || format!("{} {name}", K::kind(&()));
         match tokio::time::timeout(after, write).await {
             Ok(Ok(written)) => Ok(written),
             Ok(Err(kube::Error::Api(refused))) if refused.code == 409 => {
@@ -168,6 +234,11 @@ impl Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("fence", &self.fence).finish_non_exhaustive()
     }
+}
+
+fn called(object: &DynamicObject) -> String {
+    let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
+    format!("{kind} {}", object.metadata.name.as_deref().unwrap_or_default())
 }
 
 // === impl WriteError ===

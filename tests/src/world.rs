@@ -24,6 +24,7 @@ pub mod jobset;
 mod manifest;
 mod plan;
 mod service;
+pub mod serving;
 mod wait;
 mod waiter;
 mod wire;

@@ -10,6 +10,7 @@ mod suite {
     mod faults;
     mod jobset;
     mod logs;
+    mod modelserving;
     mod placement;
     mod ranktable;
     mod restart;

@@ -35,3 +35,4 @@ pub mod status;
 pub mod step;
 pub mod store;
 pub mod validate;
+mod wanted;

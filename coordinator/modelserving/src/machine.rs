@@ -74,13 +74,14 @@ impl Machine {
     pub fn restore(&mut self, serving: &ModelServing, seen: &Seen<'_>) -> Heard {
         let mut pods: Vec<&PodSeen<'_>> = seen.pods().iter().collect();
         pods.sort_by_key(|pod| pod.thing.name);
-        // Of the revisions in a group, an old one counts: so it is replaced, or found to be up to date.
+        // Of the revisions in a group, an old one counts: so it is replaced, unless it is up to date all the same.
         let new = revision::roles(&serving.spec.template.roles);
         let mut hearing = self.hearing(serving, seen);
-        let (new, old): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.revision == new);
-        for pod in old.iter().chain(&new) {
+        let (latest, old): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| pod.revision == new);
+        for pod in old.iter().chain(&latest) {
             hearing.pod_found(pod);
         }
+        hearing.groups_found(&new.into());
         hearing.heard.reconcile = true;
         hearing.heard
     }
@@ -100,7 +101,8 @@ impl Machine {
         hearing.heard
     }
 
-    /// What is to be done now.
+    /// What is to be done now. For a ModelServing that is on its way out, nothing: whoever waits until all its pods are
+    /// gone would wait for ever if they were made anew.
     pub fn plan(
         &self,
         serving: &ModelServing,
@@ -108,6 +110,9 @@ impl Machine {
         adorn: &dyn Adorn,
         now: Timestamp,
     ) -> Plan {
+        if serving.metadata.deletion_timestamp.is_some() {
+            return Plan::default();
+        }
         Draft::new(serving, seen, adorn, self.shape, self.store.clone()).plan(now)
     }
 

@@ -164,6 +164,24 @@ impl Ranktables {
         Some(RankGroup { name: short::label(name), size })
     }
 
+    /// What a pod carries that is made now. An instance has as many pods as the role has that it is made from.
+    pub fn marks_of(&self, slot: &crate::pod::Slot<'_>) -> Marks {
+        let index = u32::try_from(slot.index).unwrap_or_default();
+        let place = Slot { group: slot.group, role: slot.role, role_id: slot.role_id, index };
+        let mut marks = self.marks(&place);
+        if let Some(size) = marks.annotations.get_mut(names::RANK_GROUP_SIZE)
+            && self.unit == Unit::Instance
+        {
+            *size = slot.size.to_string();
+        }
+        marks
+    }
+
+    /// Whether scaling a role changes the size of groups that are there.
+    pub fn sizes_change(&self) -> bool {
+        self.unit != Unit::Instance
+    }
+
     /// What a pod carries; nothing if there is no such role.
     pub fn marks(&self, slot: &Slot<'_>) -> Marks {
         let Some(group) = self.group(slot) else { return Marks::default() };

@@ -11,6 +11,7 @@ use crate::readiness;
 use crate::seen::{PodGroupApi, PodSeen, Seen, ThingSeen};
 use crate::step::{Failure, Heard, Kind, Later, Note, Step, Write};
 use crate::store::{At, Change, GroupState, InstanceState};
+use crate::wanted::{Wanted, hides_hash};
 
 /// An event on its way into the machine.
 pub(crate) struct Hearing<'a> {
@@ -45,6 +46,18 @@ impl Hearing<'_> {
             self.know(pod);
         }
         self.pod_changed(pod);
+    }
+
+    /// After all pods were found: a group that is as the roles are now has their revision, though its pods may name
+    /// another, because their roles have not changed since.
+    pub fn groups_found(&mut self, revision: &Arc<str>) {
+        let wanted = Wanted::of(self.serving);
+        let groups = self.machine.store.groups().iter();
+        let current = groups.filter(|group| wanted.is_met(group, self.seen));
+        let current: Vec<Arc<str>> = current.map(|group| group.name.clone()).collect();
+        for group in current {
+            self.apply(Change::GroupRevision(group, revision.clone()));
+        }
     }
 
     /// A pod is gone: what goes with it is up to the recovery policy.
@@ -184,9 +197,11 @@ impl Hearing<'_> {
         if known.is_some() {
             return;
         }
+        let mut roles = self.serving.spec.template.roles.iter();
+        let role = roles.find(|role| role.name == pod.thing.role);
         let hash = match pod.hash {
-            "" => self.hash_of(pod).unwrap_or_default().into(),
-            hash => hash.into(),
+            hash if !hash.is_empty() && !role.is_some_and(hides_hash) => hash.into(),
+            _ => self.hash_of(pod).unwrap_or_default().into(),
         };
         self.apply(Change::AddInstance { at, revision: pod.revision.into(), hash });
     }

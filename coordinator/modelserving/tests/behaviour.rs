@@ -6,7 +6,7 @@ mod cluster;
 
 use cluster::Cluster;
 use muster_modelserving::api::{ModelServing, Status};
-use muster_modelserving::naming::REVISION;
+use muster_modelserving::naming::{REVISION, Shape};
 use muster_modelserving::seen::PodGroupApi;
 use muster_modelserving::step::{Failure, Write};
 use serde_json::{Value, json};
@@ -26,8 +26,13 @@ fn serving() -> Value {
 }
 
 fn started(serving: &Value) -> Cluster {
+    started_as(serving, Shape::Kthena)
+}
+
+fn started_as(serving: &Value, shape: Shape) -> Cluster {
     let serving: ModelServing = serde_json::from_value(serving.clone()).unwrap();
     let mut cluster = Cluster::new(serving, PodGroupApi::Plain, true);
+    cluster.shape = shape;
     cluster.start();
     cluster.settle();
     all_ready(&mut cluster);
@@ -96,6 +101,37 @@ fn without_groups_there_is_a_status() {
 }
 
 #[test]
+fn the_other_shape_has_one_pod_per_instance_and_no_services() {
+    let mut flat = serving();
+    flat["spec"]["replicas"] = 1.into();
+    flat["spec"]["template"]["roles"][0]["workerReplicas"] = 0.into();
+    let mut cluster = started_as(&flat, Shape::Seed);
+    let names = ["llm-server-0", "llm-server-1"];
+    assert_eq!(cluster.pods.keys().collect::<Vec<_>>(), names);
+    assert!(cluster.services.is_empty());
+    let owner = &cluster.pods["llm-server-0"].metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!(owner.api_version, "workload.kthena.io/v1alpha1");
+    assert_eq!(status(&cluster).available_replicas, 1);
+
+    cluster.pod_goes("llm-server-0");
+    cluster.settle();
+    assert_eq!(cluster.pods.keys().collect::<Vec<_>>(), names);
+    assert_eq!(status(&cluster).available_replicas, 0);
+}
+
+#[test]
+fn what_is_on_its_way_out_is_not_made_anew() {
+    let mut cluster = started(&serving());
+    let metadata = &mut cluster.serving.as_mut().unwrap().metadata;
+    let now = k8s_openapi::jiff::Timestamp::UNIX_EPOCH;
+    metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+    let names: Vec<String> = cluster.pods.keys().cloned().collect();
+    names.iter().for_each(|name| cluster.pod_goes(name));
+    cluster.settle();
+    assert!(cluster.pods.is_empty());
+}
+
+#[test]
 fn a_lost_pod_takes_its_instance_with_it() {
     let mut cluster = started(&serving());
     cluster.pod_goes("llm-0-server-1-1");
@@ -141,6 +177,28 @@ fn a_partition_keeps_the_first_groups_as_they_were() {
     assert_eq!(revision(&cluster, "llm-0-server-0-0"), old);
     let image = cluster.pods["llm-0-server-0-0"].spec.as_ref().unwrap().containers[0].image.clone();
     assert_eq!(image.as_deref(), Some("engine:v1"));
+}
+
+#[test]
+fn an_update_that_is_taken_back_half_way_leaves_nothing_behind() {
+    for strategy in ["ServingGroupRollingUpdate", "RoleRollingUpdate"] {
+        let mut old = serving();
+        old["spec"]["rolloutStrategy"] = json!({ "type": strategy });
+        let mut cluster = started(&old);
+        let before: Vec<String> = cluster.pods.keys().cloned().collect();
+        let mut new = old.clone();
+        another_image(&mut new);
+        new["spec"]["template"]["roles"][0]["workerReplicas"] = 2.into();
+        respec(&mut cluster, &new);
+        respec(&mut cluster, &old);
+        for _ in 0..10 {
+            all_terminated(&mut cluster);
+            all_ready(&mut cluster);
+        }
+        assert_eq!(cluster.pods.keys().cloned().collect::<Vec<_>>(), before, "{strategy}");
+        assert!(cluster.plan().steps.is_empty());
+        assert_eq!(status(&cluster).available_replicas, 2, "{strategy}");
+    }
 }
 
 #[test]

@@ -8,8 +8,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Settings;
-use super::wiring::Caches;
+use super::wiring::{Caches, Counters};
 use crate::certs::{Certificates, Keeper};
+use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
@@ -44,7 +45,7 @@ impl Leading {
         mut self,
         client: Client,
         settings: Settings,
-        metrics: ranktable::Metrics,
+        metrics: Counters,
         stop: CancellationToken,
     ) {
         loop {
@@ -100,7 +101,7 @@ impl Leading {
         parts: &mut JoinSet<()>,
         client: &Client,
         settings: &Settings,
-        metrics: &ranktable::Metrics,
+        metrics: &Counters,
         fence: Fence,
         term: &CancellationToken,
     ) {
@@ -116,22 +117,41 @@ impl Leading {
             templates: self.caches.templates.clone(),
             hub: self.hub.clone(),
         };
-        let outlets = Outlets {
-            events: Events::new(client.clone(), &settings.identity),
-            writer,
-            metrics: metrics.clone(),
-            shown: self.groups.clone(),
-        };
-        let (own, stop) = (settings.ranktable.clone(), term.clone());
-        parts.spawn(async move {
-            // It ends by itself when it finds that it must not write; the lease decides whether it may begin again.
-            while !stop.is_cancelled() {
-                ranktable::run(sources.clone(), own.clone(), outlets.clone(), stop.clone()).await;
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = tokio::time::sleep(AGAIN) => {}
-                }
-            }
+        let events = Events::new(client.clone(), &settings.identity);
+        let (servings, injection) = (self.caches.servings.clone(), settings.injection.clone());
+        let own = modelserving::Outlets::new(
+            writer.clone(),
+            events.clone(),
+            metrics.servings.clone(),
+            injection,
+        );
+        again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
+        let outlets =
+            Outlets { events, writer, metrics: metrics.tables.clone(), shown: self.groups.clone() };
+        let own = settings.ranktable.clone();
+        again(parts, term, move |stop| {
+            ranktable::run(sources.clone(), own.clone(), outlets.clone(), stop)
         });
     }
+}
+
+/// Runs a controller. It ends by itself when it finds that it must not write; the lease decides whether it may begin
+/// again.
+fn again<F>(
+    parts: &mut JoinSet<()>,
+    term: &CancellationToken,
+    run: impl Fn(CancellationToken) -> F + Send + 'static,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let stop = term.clone();
+    parts.spawn(async move {
+        while !stop.is_cancelled() {
+            run(stop.clone()).await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+        }
+    });
 }

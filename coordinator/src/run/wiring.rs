@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, PodStatus};
-use kube::Client;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;
+use kube::{Client, Resource};
+use muster_modelserving::naming;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -18,13 +20,15 @@ use tokio_util::sync::CancellationToken;
 use super::leading::Leading;
 use super::{Settings, election};
 use crate::certs::{Certificates, Keeper};
+use crate::controllers::modelserving::written::definition;
+use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, pods};
+use crate::webhook::{Webhooks, modelserving as servings, pods};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -33,11 +37,20 @@ pub(super) struct Wiring {
     client: Client,
     /// All metrics.
     pub registry: Registry,
-    metrics: ranktable::Metrics,
+    metrics: Counters,
     /// Tells all parts to end.
     pub stop: CancellationToken,
     /// What runs already.
     pub parts: JoinSet<&'static str>,
+}
+
+/// What the controllers count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    /// Of rank tables.
+    pub tables: ranktable::Metrics,
+    /// Of ModelServings.
+    pub servings: modelserving::Metrics,
 }
 
 /// What is known of the cluster.
@@ -49,6 +62,8 @@ pub(super) struct Caches {
     pub records: Watch<ConfigMap>,
     /// Templates.
     pub templates: Templates,
+    /// ModelServings and what they have.
+    pub servings: modelserving::Sources,
 }
 
 // === impl Wiring ===
@@ -63,8 +78,9 @@ impl Wiring {
             "The coordinator's version; the value is always 1",
             info,
         );
-        let metrics = ranktable::Metrics::default();
-        metrics.register(&mut registry);
+        let metrics = Counters::default();
+        metrics.tables.register(&mut registry);
+        metrics.servings.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -84,13 +100,57 @@ impl Wiring {
         let (pods, follow) = watch(api, labelled(names::RANK_GROUP), trim_pod);
         self.start("pods", follow.run(self.stop.clone()));
         let api = Api::all(self.client.clone());
-        let (records, follow) = watch(api, labelled(names::RECORD), trim_map);
+        let (records, follow) = watch(api, labelled(names::RECORD), trim);
         self.start("records", follow.run(self.stop.clone()));
         let namespace = self.settings.template_namespace.clone();
         let api = Api::namespaced(self.client.clone(), &namespace);
-        let (maps, follow) = watch(api, watcher::Config::default(), trim_map);
+        let (maps, follow) = watch(api, watcher::Config::default(), trim);
         self.start("templates", follow.run(self.stop.clone()));
-        Caches { pods, records, templates: Templates::new(&namespace, maps) }
+        let templates = Templates::new(&namespace, maps);
+        let servings = self.servings(records.clone(), templates.clone());
+        Caches { pods, records, templates, servings }
+    }
+
+    /// ModelServings and what they have. The cluster may not know all of these kinds, or not yet.
+    fn servings(&mut self, records: Watch<ConfigMap>, templates: Templates) -> Sources {
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let kthena_definition = self.definition(definition::KTHENA);
+        let seed_definition = self.definition(definition::SEED);
+        let pod_group_definition = self.definition(definition::POD_GROUP);
+        let all = watcher::Config::default();
+        let labelled = all.clone().labels(naming::NAME);
+        let (kthena, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        self.start("servings", follow.run_once_defined(kthena_definition, stop.clone()));
+        let (seed, follow) = watch(Api::all(client.clone()), all, trim);
+        self.start("short servings", follow.run_once_defined(seed_definition, stop.clone()));
+        let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_serving_pod);
+        self.start("pods of servings", follow.run(stop.clone()));
+        let (services, follow) = watch(Api::all(client.clone()), labelled.clone(), trim);
+        self.start("services of servings", follow.run(stop.clone()));
+        let (revisions, follow) = watch(Api::all(client.clone()), labelled.clone(), trim);
+        self.start("revisions of servings", follow.run(stop.clone()));
+        let (pod_groups, follow) = watch(Api::all(client), labelled, trim);
+        let definition = pod_group_definition.clone();
+        self.start("pod groups of servings", follow.run_once_defined(definition, stop));
+        Sources {
+            kthena,
+            seed,
+            pods,
+            services,
+            revisions,
+            pod_groups,
+            pod_group_definition,
+            records,
+            templates,
+        }
+    }
+
+    /// One custom kind, if the cluster knows it.
+    fn definition(&mut self, name: &str) -> Watch<CustomResourceDefinition> {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        let (definition, follow) = watch(Api::all(self.client.clone()), config, trim);
+        self.start("definitions", follow.run(self.stop.clone()));
+        definition
     }
 
     /// Certificates, as whoever leads makes them.
@@ -132,7 +192,8 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let hooks = Webhooks::new()
-            .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection));
+            .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
+            .on("/validate-modelservings", servings::validate);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
@@ -170,8 +231,7 @@ impl Wiring {
         self.start("readiness", async move {
             let all = async {
                 caches.pods.ready().await;
-                caches.records.ready().await;
-                caches.templates.maps().ready().await;
+                caches.servings.ready().await;
                 certificates.ready().await;
                 ready.send_replace(true);
                 // Somebody may ask for as long as the coordinator runs.
@@ -201,8 +261,26 @@ fn trim_pod(pod: &mut Pod) {
     }
 }
 
-fn trim_map(map: &mut ConfigMap) {
-    trim_meta(&mut map.metadata);
+/// Of a ModelServing's pod only this is looked at.
+fn trim_serving_pod(pod: &mut Pod) {
+    trim_meta(&mut pod.metadata);
+    pod.spec = None;
+    if let Some(status) = pod.status.take() {
+        let conditions = status.conditions.map(|conditions| {
+            conditions.into_iter().filter(|condition| condition.type_ == "Ready").collect()
+        });
+        pod.status = Some(PodStatus {
+            phase: status.phase,
+            conditions,
+            container_statuses: status.container_statuses,
+            init_container_statuses: status.init_container_statuses,
+            ..PodStatus::default()
+        });
+    }
+}
+
+fn trim<K: Resource>(object: &mut K) {
+    trim_meta(object.meta_mut());
 }
 
 fn trim_meta(metadata: &mut ObjectMeta) {

@@ -139,11 +139,13 @@ impl World {
         for document in documents {
             self.create_if_missing(document).await?;
         }
-        let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/templates");
-        for file in std::fs::read_dir(templates)? {
-            let text = std::fs::read_to_string(file?.path())?;
-            for document in serde_saphyr::from_multiple::<Value>(&text)? {
-                self.create_if_missing(document).await?;
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+        for folder in ["crds", "templates"] {
+            for file in std::fs::read_dir(deploy.join(folder))? {
+                let text = std::fs::read_to_string(file?.path())?;
+                for document in serde_saphyr::from_multiple::<Value>(&text)? {
+                    self.create_if_missing(document).await?;
+                }
             }
         }
         Ok(())

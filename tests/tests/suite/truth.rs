@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use super::workload::{NPU, pod, template};
 
 /// The annotation of the seed's example: eight devices of a server, addresses from here on.
-fn annotation(pod: &str, server: &str, first: u32) -> String {
+pub fn annotation(pod: &str, server: &str, first: u32) -> String {
     let device = |id: u32| json!({"device_id": id.to_string(), "device_ip": format!("10.20.0.{}", first + id)});
     let devices: Vec<Value> = (0..8).map(device).collect();
     json!({"pod_name": pod, "server_id": server, "devices": devices}).to_string()
 }
 
 /// The table that the seed's example ends with.
-fn expected() -> Value {
+pub fn expected() -> Value {
     let server = |id: &str, address: u32, rank: u32| {
         let device = |at: u32| {
             json!({"device_id": at.to_string(), "device_ip": format!("10.20.0.{}", address + at),

@@ -8,6 +8,7 @@ use crate::api::Role;
 use crate::budget;
 use crate::step::Step;
 use crate::store::{At, Change, Group, GroupState, Instance, InstanceState};
+use crate::wanted::{self, Wanted};
 
 impl Draft<'_> {
     pub(super) fn rollout(&mut self) -> Result<(), String> {
@@ -17,8 +18,10 @@ impl Draft<'_> {
         if after.is_empty() {
             return Ok(());
         }
-        let (new, mut old): (Vec<&Group>, Vec<&Group>) =
-            after.iter().partition(|group| group.revision == self.revision);
+        let wanted = Wanted::of(self.serving);
+        let up_to_date =
+            |group: &&Group| group.revision == self.revision && !wanted.is_mixed(group, self.seen);
+        let (new, mut old): (Vec<&Group>, Vec<&Group>) = after.iter().partition(up_to_date);
         // Who does not serve goes first, then who came last.
         old.sort_by_key(|group| (group.state == GroupState::Running, Reverse(group.ordinal)));
         let old: Vec<Arc<str>> = old.iter().map(|group| group.name.clone()).collect();
@@ -100,7 +103,9 @@ impl Draft<'_> {
             }
             // Without its template nobody can say that it is outdated.
             let Some(known) = self.hash_of(group, &role.name, instance) else { continue };
-            if *known != *hash {
+            let others = !wanted::hides_hash(role)
+                && wanted::has_others(group, &role.name, instance, &hash, self.seen);
+            if *known != *hash || others {
                 if place < partition {
                     kept = true;
                 } else {

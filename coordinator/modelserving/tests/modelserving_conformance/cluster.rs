@@ -39,6 +39,7 @@ enum Told {
 /// The cluster, and the machine that works on it.
 pub struct Cluster {
     pub serving: Option<ModelServing>,
+    pub shape: Shape,
     pub machine: Machine,
     pub pods: BTreeMap<String, Pod>,
     pub services: BTreeMap<String, Service>,
@@ -60,6 +61,7 @@ impl Cluster {
     pub fn new(serving: ModelServing, api: PodGroupApi, graceful: bool) -> Cluster {
         Cluster {
             serving: Some(serving),
+            shape: Shape::Kthena,
             machine: Machine::new(Shape::Kthena),
             pods: BTreeMap::new(),
             services: BTreeMap::new(),
@@ -79,7 +81,7 @@ impl Cluster {
 
     /// A controller starts that knows nothing.
     pub fn start(&mut self) {
-        self.machine = Machine::new(Shape::Kthena);
+        self.machine = Machine::new(self.shape);
         self.told.clear();
         let Some(serving) = self.serving.clone() else { return };
         let mut machine = std::mem::take(&mut self.machine);
@@ -173,7 +175,7 @@ impl Cluster {
     }
 
     fn seen<'a>(&'a self, serving: &'a ModelServing) -> Seen<'a> {
-        let mut seen = Seen::new(serving, Shape::Kthena, self.api);
+        let mut seen = Seen::new(serving, self.shape, self.api);
         let ours = |metadata: &ObjectMeta| {
             let labels = metadata.labels.as_ref();
             labels.is_some_and(|it| it.get(naming::NAME) == serving.metadata.name.as_ref())

@@ -278,7 +278,8 @@ fn conditions(
         let got = of(status).unwrap_or_default();
         let is_true = got.status == "True";
         let was_true = of(before).is_some_and(|before| before.status == "True");
-        let reason = recorded("reason") == got.reason || !is_true;
+        let both = !recorded("reason").is_empty() && !got.reason.is_empty();
+        let reason = recorded("reason") == got.reason || !both;
         let fresh = is_true && !was_true && !racy && recorded("message") != "<unstable>";
         let message = !fresh || recorded("message") == got.message;
         if (recorded("status") == "True") != is_true || !reason || !message {

@@ -27,10 +27,14 @@ pub struct Outcome {
 }
 
 /// What is deliberately not as it was recorded, and why.
-const DELIBERATE: [(&str, &str); 3] = [
+const DELIBERATE: [(&str, &str); 4] = [
     (
         "create-replicas-zero",
         "a ModelServing that starts with no replicas has a status, and nothing fails",
+    ),
+    (
+        "create-deletion-timestamp",
+        "no pods are made for what is being deleted: a deletion that waits for them would never end",
     ),
     ("plugin-demo-env-accumulates", "each worker has a plugin's variables once"),
     ("naming-revision-dump", "a revision is opaque: nothing depends on how Go prints its structs"),

@@ -1,0 +1,212 @@
+//! What one ModelServing's task has seen of its things: what has happened is the difference to what is there now.
+//!
+//! What we have made ourselves is known before the watch tells of it. Until it does, that the cache lacks it says
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::{Resource, ResourceExt};
+use muster_modelserving::api::ModelServing;
+use muster_modelserving::naming;
+use muster_modelserving::seen::{PodGroupApi, Seen};
+use muster_modelserving::shape::Shape;
+use serde_json::Value;
+
+use super::written::PodGroup;
+use super::{Key, Sources};
+use crate::controllers::ranktable::is_newer;
+use crate::watch::Watch;
+
+/// What a ModelServing has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Thing {
+    /// A pod.
+    Pod,
+    /// A service.
+    Service,
+    /// A PodGroup.
+    PodGroup,
+    /// A ControllerRevision.
+    Revision,
+}
+
+/// What has happened.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A pod has come or changed.
+    PodChanged(Arc<Pod>),
+    /// A pod is gone.
+    PodGone(Arc<Pod>),
+    /// A service is gone.
+    ServiceGone(Arc<Service>),
+    /// A PodGroup is gone.
+    PodGroupGone(Arc<PodGroup>),
+}
+
+/// Things of one kind, by name.
+#[derive(Debug)]
+struct Shelf<K> {
+    things: BTreeMap<String, Arc<K>>,
+    /// Made by us, and not yet in the cache.
+    fresh: BTreeSet<String>,
+}
+
+/// What one ModelServing's task has seen.
+#[derive(Debug, Default)]
+pub struct Known {
+    pods: Shelf<Pod>,
+    services: Shelf<Service>,
+    pod_groups: Shelf<PodGroup>,
+    revisions: Shelf<ControllerRevision>,
+}
+
+// === impl Shelf ===
+
+impl<K> Default for Shelf<K> {
+    fn default() -> Self {
+        Self { things: BTreeMap::new(), fresh: BTreeSet::new() }
+    }
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
+    /// Looks at one of them; what was there before, and what is there now, if that is something else.
+    fn look(
+        &mut self,
+        watch: &Watch<K>,
+        key: &Key,
+        name: &str,
+    ) -> (Option<Arc<K>>, Option<Arc<K>>) {
+        let now = watch.named(&key.namespace, name).filter(|thing| is_of(thing.meta(), key));
+        let before = self.things.get(name).cloned();
+        let version = |thing: &Arc<K>| thing.resource_version().unwrap_or_default();
+        match (&before, &now) {
+            (Some(_), None) if self.fresh.contains(name) => return (None, None),
+            (Some(before), Some(now)) if !is_newer(&version(now), &version(before)) => {
+                // The watch has not come as far as we have, or brings what we have made.
+                if version(now) == version(before) {
+                    self.fresh.remove(name);
+                }
+                return (None, None);
+            }
+            _ => {}
+        }
+        self.fresh.remove(name);
+        match &now {
+            Some(now) => drop(self.things.insert(name.to_owned(), now.clone())),
+            None => drop(self.things.remove(name)),
+        }
+        (before, now)
+    }
+
+    /// We have made this.
+    fn made(&mut self, thing: K) {
+        let name = thing.name_any();
+        if !self.things.contains_key(&name) {
+            self.fresh.insert(name.clone());
+            self.things.insert(name, Arc::new(thing));
+        }
+    }
+
+    /// Whatever is still not in the cache has been there too shortly to be seen.
+    fn doubt(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.fresh)
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Looks at one thing.
+    pub fn look(
+        &mut self,
+        sources: &Sources,
+        key: &Key,
+        thing: Thing,
+        name: &str,
+        happened: &mut Vec<Happened>,
+    ) {
+        match thing {
+            Thing::Pod => {
+                let (before, now) = self.pods.look(&sources.pods, key, name);
+                let same =
+                    |before: &Arc<Pod>| now.as_ref().is_some_and(|now| now.uid() == before.uid());
+                happened.extend(before.filter(|it| !same(it)).map(Happened::PodGone));
+                happened.extend(now.map(Happened::PodChanged));
+            }
+            Thing::Service => {
+                let (before, now) = self.services.look(&sources.services, key, name);
+                happened.extend(before.filter(|_| now.is_none()).map(Happened::ServiceGone));
+            }
+            Thing::PodGroup => {
+                let (before, now) = self.pod_groups.look(&sources.pod_groups, key, name);
+                happened.extend(before.filter(|_| now.is_none()).map(Happened::PodGroupGone));
+            }
+            Thing::Revision => drop(self.revisions.look(&sources.revisions, key, name)),
+        }
+    }
+
+    /// What we have made and the cache has not shown since: to be looked at once more.
+    pub fn doubted(&mut self) -> Vec<(Thing, String)> {
+        let each =
+            |thing, names: BTreeSet<String>| names.into_iter().map(move |name| (thing, name));
+        each(Thing::Pod, self.pods.doubt())
+            .chain(each(Thing::Service, self.services.doubt()))
+            .chain(each(Thing::PodGroup, self.pod_groups.doubt()))
+            .chain(each(Thing::Revision, self.revisions.doubt()))
+            .collect()
+    }
+
+    /// Whether something that we have made is not in the cache yet.
+    pub fn is_fresh(&self) -> bool {
+        let fresh =
+            [&self.pods.fresh, &self.services.fresh, &self.pod_groups.fresh, &self.revisions.fresh];
+        fresh.iter().any(|names| !names.is_empty())
+    }
+
+    /// We have made this, and the API server answers with it.
+    pub fn made(&mut self, thing: Thing, object: Value) {
+        // What cannot be read is seen when the watch brings it.
+        match thing {
+            Thing::Pod => serde_json::from_value(object).map(|it| self.pods.made(it)),
+            Thing::Service => serde_json::from_value(object).map(|it| self.services.made(it)),
+            Thing::PodGroup => serde_json::from_value(object).map(|it| self.pod_groups.made(it)),
+            Thing::Revision => serde_json::from_value(object).map(|it| self.revisions.made(it)),
+        }
+        .unwrap_or_default();
+    }
+
+    /// The pods.
+    pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods.things.values()
+    }
+
+    /// All of it, for the machine.
+    pub fn seen<'a>(
+        &'a self,
+        serving: &'a ModelServing,
+        shape: Shape,
+        api: PodGroupApi,
+    ) -> Seen<'a> {
+        let mut seen = Seen::new(serving, shape, api);
+        self.pods.things.values().for_each(|pod| seen.pod(pod));
+        self.services.things.values().for_each(|service| seen.service(service));
+        for group in self.pod_groups.things.values() {
+            seen.pod_group(&group.metadata, &group.rest);
+        }
+        self.revisions.things.values().for_each(|revision| seen.revision(revision));
+        seen
+    }
+}
+
+/// Whether a thing carries the name of this ModelServing.
+fn is_of(metadata: &kube::core::ObjectMeta, key: &Key) -> bool {
+    serving_of(metadata) == Some(&key.name)
+}
+
+/// The name of the ModelServing that a thing carries.
+pub fn serving_of(metadata: &kube::core::ObjectMeta) -> Option<&String> {
+    metadata.labels.as_ref()?.get(naming::NAME)
+}
