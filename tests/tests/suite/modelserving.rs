@@ -81,8 +81,12 @@ async fn read(world: &World, group: &str, pods: usize) -> Result<usize> {
     Ok(ranks.len())
 }
 
-async fn change(world: &World, shape: Shape, name: &str, change: Value) -> Result<()> {
-    world.servings(shape).patch(name, &PatchParams::default(), &Patch::Merge(change)).await?;
+/// Changes fields of a ModelServing, by their paths.
+async fn change(world: &World, shape: Shape, name: &str, fields: &[(&str, Value)]) -> Result<()> {
+    let change = |(path, value): &(&str, Value)| json!({"op": "add", "path": path, "value": value});
+    let patch: Vec<Value> = fields.iter().map(change).collect();
+    let patch = Patch::<()>::Json(serde_json::from_value(json!(patch))?);
+    world.servings(shape).patch(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
@@ -280,27 +284,15 @@ async fn a_replaced_pod_and_a_scaled_role_make_new_generations() -> Result<()> {
             assert_eq!(names(&after).len(), 2);
             assert_eq!(before.intersection(&uids(&after)).count(), 1, "only one was replaced");
 
-            change(
-                world,
-                Shape::Seed,
-                "grow",
-                json!({"spec": {"roles": [
-                {"name": "worker", "replicas": 3, "template": pod(2)}]}}),
-            )
-            .await?;
+            let replicas = [("/spec/roles/0/replicas", json!(3))];
+            change(world, Shape::Seed, "grow", &replicas).await?;
             let third =
                 delivered(world, "grow-worker", super::ranktable::generation(&second) + 1).await?;
             assert_eq!(ranks(table(&third))?.len(), 6);
             assert_eq!(read(world, "grow-worker", 3).await?, 6);
 
-            change(
-                world,
-                Shape::Seed,
-                "grow",
-                json!({"spec": {"roles": [
-                {"name": "worker", "replicas": 1, "template": pod(2)}]}}),
-            )
-            .await?;
+            let replicas = [("/spec/roles/0/replicas", json!(1))];
+            change(world, Shape::Seed, "grow", &replicas).await?;
             let last =
                 delivered(world, "grow-worker", super::ranktable::generation(&third) + 1).await?;
             assert_eq!(ranks(table(&last))?.len(), 2);
@@ -337,9 +329,8 @@ async fn bad_input_is_named_and_the_others_go_on() -> Result<()> {
             assert!(world.pods(&selector("lost")).await?.is_empty(), "no pod waits for ever");
 
             // Somebody mends them.
-            let fix =
-                json!({"metadata": {"annotations": {"kthena.io/ranktable-template": TEMPLATE}}});
-            change(world, Shape::Seed, "lost", fix).await?;
+            let path = "/metadata/annotations/kthena.io~1ranktable-template";
+            change(world, Shape::Seed, "lost", &[(path, json!(TEMPLATE))]).await?;
             assert_eq!(read(world, "lost-worker", 1).await?, 1);
             world.serving_is(Shape::Seed, "lost", "Failed", "False").await?;
 
@@ -369,29 +360,40 @@ async fn a_plain_modelserving_has_nothing_of_rank_tables() -> Result<()> {
                 let text = serde_json::to_string(&pod)?;
                 assert!(!text.contains("ranktable") && !text.contains("rank-group"), "{text}");
             }
-            assert!(world.api::<ConfigMap>().list(&ListParams::default()).await?.items.iter().all(
-                |map| !map.name_any().ends_with("-ranktable")
-            ));
+            assert!(
+                world
+                    .api::<ConfigMap>()
+                    .list(&ListParams::default())
+                    .await?
+                    .items
+                    .iter()
+                    .all(|map| !map.name_any().ends_with("-ranktable"))
+            );
             let object = serde_json::to_value(world.servings(Shape::Kthena).get("plain").await?)?;
             assert_eq!(condition_of(&object, "RanktableReady"), None);
             assert_eq!(object["status"]["availableReplicas"], 2);
 
             // A newer template replaces the pods, and scaling down removes the last group.
-            let mut newer = kthena("plain", 1, &[("web", 1, 1, 0)]);
-            let container = &mut newer["spec"]["template"]["roles"][0]["entryTemplate"]["spec"]["containers"][0];
-            container["env"] = json!([{"name": "A", "value": "B"}]);
-            change(world, Shape::Kthena, "plain", json!({"spec": newer["spec"]})).await?;
+            let containers = "/spec/template/roles/0/entryTemplate/spec/containers/0/env";
+            let newer =
+                [(containers, json!([{"name": "A", "value": "B"}])), ("/spec/replicas", json!(1))];
+            change(world, Shape::Kthena, "plain", &newer).await?;
             world
-                .until("two pods of the new template", async || {
+                .until("the pods of the new template", async || {
                     let pods = world.pods(&selector("plain")).await?;
                     let new = pods.iter().filter(|pod| {
                         serde_json::to_string(pod).unwrap_or_default().contains("\"A\"")
                     });
                     let new = new.count();
-                    let object = serde_json::to_value(world.servings(Shape::Kthena).get("plain").await?)?;
+                    let object =
+                        serde_json::to_value(world.servings(Shape::Kthena).get("plain").await?)?;
                     let available = object["status"]["availableReplicas"] == 1;
                     let seen = format!("{new} new of {:?}, {}", names(&pods), object["status"]);
-                    Ok(if new == 1 && pods.len() == 2 && available { Seen::Yes(()) } else { Seen::NotYet(seen) })
+                    Ok(if new == 1 && pods.len() == 2 && available {
+                        Seen::Yes(())
+                    } else {
+                        Seen::NotYet(seen)
+                    })
                 })
                 .await?;
             Ok(())
