@@ -18,6 +18,12 @@ pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
 pub const RANKTABLE_TIMEOUT: [&str; 2] =
     ["muster.dev/ranktable-timeout", "kthena.io/ranktable-timeout"];
 
+/// Annotation of such pods: the order of ranks, whatever the template says.
+pub const RANKTABLE_ORDER: [&str; 2] = ["muster.dev/ranktable-order", "kthena.io/ranktable-order"];
+
+/// Label of a ModelServing's pods: their role.
+pub const SERVING_ROLE: &str = muster_modelserving::naming::ROLE;
+
 /// Annotation of pods that read a ConfigMap volume: the generation. Its change makes the kubelet look at once.
 pub const RANKTABLE_GENERATION: &str = "muster.dev/ranktable-generation";
 

@@ -24,7 +24,7 @@ use crate::template::{TableTemplate, TemplateError};
 pub struct Request<'a> {
     /// When the input changed last, in RFC 3339.
     pub changed: &'a str,
-    /// Another order than the template's.
+    /// Another order than the template's, or than `seed` where it says none.
     pub order: Option<Order>,
     /// The ranks that the group had before.
     pub previous: Option<&'a Numbering>,
@@ -101,7 +101,8 @@ impl TableTemplate {
     /// Assembles the table of these pods.
     pub fn assemble(&self, pods: &[Pod], request: &Request<'_>) -> Result<Table, GroupError> {
         let group = Group::read(self, pods, request.lenient)?;
-        let order = request.order.unwrap_or(self.order).arrange(&group, request.topology);
+        let order =
+            request.order.or(self.order).unwrap_or_default().arrange(&group, request.topology);
         if !request.lenient {
             group.each_device_once(&order)?;
         }

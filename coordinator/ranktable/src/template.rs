@@ -79,8 +79,8 @@ pub struct TableTemplate {
     pub engine: String,
     /// Which pods share a table.
     pub level: Level,
-    /// The order of ranks.
-    pub order: Order,
+    /// The order of ranks, if it says one.
+    pub order: Option<Order>,
     /// Whether ranks stay when the group changes.
     pub stability: Stability,
     /// Where the file goes.
@@ -265,7 +265,8 @@ impl TableTemplate {
             name: template.name.clone(),
             engine: template.get("inference-engine").unwrap_or_default().to_owned(),
             level: template.word("ranktable-level", "role or group", Level::parse)?,
-            order: template.word("rank-order", Order::WORDS, Order::parse)?,
+            order: template
+                .word("rank-order", Order::WORDS, |word| Order::parse(word).map(Some))?,
             stability: template.word("rank-stability", Stability::WORDS, Stability::parse)?,
             mount_path: mount_path.to_owned(),
             filename: filename.to_owned(),

@@ -29,13 +29,15 @@ pub(super) fn read(text: &str) -> Option<PodData> {
         let (key, value) = entry(line)?;
         seen.note(key, &POD_KEYS)?;
         match (key, value) {
+            // A list cannot follow what has a value, and null is one.
+            ("devices", Value::Null) if line.ends_with("null") && is_list(&mut lines) => {
+                return None;
+            }
             ("devices", Value::Null) => pod.devices = devices(&mut lines)?,
             ("devices", _) => return None,
             (key, Value::Text(text)) => pod.text(key)?.push_str(text),
             // With nothing on the line, what follows could belong to it.
-            (_, Value::Null) if lines.peek().is_some_and(|next| dash(next).is_some()) => {
-                return None;
-            }
+            (_, Value::Null) if is_list(&mut lines) => return None,
             (_, Value::Null) => {}
         }
     }
@@ -65,6 +67,11 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
         rest = tail.get(1..);
         Some(line)
     })
+}
+
+/// Whether a list follows.
+fn is_list<'a>(lines: &mut Peekable<impl Iterator<Item = &'a str>>) -> bool {
+    lines.peek().is_some_and(|next| dash(next).is_some())
 }
 
 /// The devices, if a list of them follows.

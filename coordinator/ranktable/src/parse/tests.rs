@@ -102,6 +102,7 @@ fn the_plain_form_is_read_without_the_parser() {
         "podName: \"a\" # b",
         " podName: \"a\"",
         "podName:\n- a: \"b\"",
+        "devices: null\n- deviceId:\n",
         "{\"podName\":\"a\"}",
     ] {
         assert_eq!(plain::read(other), None, "{other:?}");

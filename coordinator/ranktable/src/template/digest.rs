@@ -27,7 +27,7 @@ impl TableTemplate {
             Level::Role => "role",
             Level::Group => "group",
         };
-        let order = match self.order {
+        let order = match self.order.unwrap_or_default() {
             Order::Seed => "seed",
             Order::Numeric => "numeric",
             Order::Pod => "pod",

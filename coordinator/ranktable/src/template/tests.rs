@@ -8,10 +8,7 @@ fn config_map(data: &[(&str, &str)]) -> ConfigMap {
 #[test]
 fn what_is_not_said_has_a_default() {
     let read = TableTemplate::read(&config_map(&[(TABLE, "x")]), None).unwrap();
-    assert_eq!(
-        (read.level, read.order, read.stability),
-        (Level::Role, Order::Seed, Stability::Recount)
-    );
+    assert_eq!((read.level, read.order, read.stability), (Level::Role, None, Stability::Recount));
     assert_eq!(read.mount_path, "/etc/ascend/ranktable");
     assert_eq!(read.filename, "ranktable.json");
 }
@@ -33,7 +30,7 @@ fn every_key_is_read() {
     let read = TableTemplate::read(&read, Some(&parser)).unwrap();
     assert_eq!(
         (read.level, read.order, read.stability),
-        (Level::Group, Order::Numeric, Stability::Keep)
+        (Level::Group, Some(Order::Numeric), Stability::Keep)
     );
     assert_eq!(
         (read.mount_path.as_str(), read.filename.as_str(), read.engine.as_str()),

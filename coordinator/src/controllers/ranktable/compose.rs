@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_proto::delivery::Digest;
-use muster_ranktable::{Numbering, Pod, Request, Stability, TableTemplate, Topology};
+use muster_ranktable::{Numbering, Order, Pod, Request, Stability, TableTemplate, Topology};
 
 use super::record::{Content, LARGEST, pack_numbering, unpack_numbering};
 use crate::hub::Hub;
@@ -20,6 +20,8 @@ pub struct Input {
     pub changed: String,
     /// The ranks of the last table, packed, as the record has them.
     pub numbering: Option<bytes::Bytes>,
+    /// The order of ranks.
+    pub order: Order,
     /// What the agents saw of the network.
     pub topology: Option<Topology>,
 }
@@ -50,7 +52,7 @@ pub struct Uncomposed {
 
 /// Makes a table.
 pub fn compose(input: &Input, hub: &Hub) -> Result<Composed, Uncomposed> {
-    let Input { pods, template, changed, numbering, topology } = input;
+    let Input { pods, template, changed, numbering, order, topology } = input;
     let keep = template.stability == Stability::Keep;
     // One that cannot be read is none: the ranks are then counted anew.
     let previous = numbering
@@ -60,6 +62,7 @@ pub fn compose(input: &Input, hub: &Hub) -> Result<Composed, Uncomposed> {
         .and_then(|text| Numbering::read(&text).ok());
     let request = Request {
         changed,
+        order: Some(*order),
         previous: previous.as_ref(),
         topology: topology.as_ref(),
         ..Request::default()

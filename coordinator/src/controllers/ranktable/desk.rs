@@ -359,12 +359,13 @@ impl Desk {
         let epoch = self.outlets.writer.fence().epoch();
         let input = |entry: &Entry| {
             let template = template.clone().ok()?;
-            let topology = (template.order == muster_ranktable::Order::Topology)
+            let order = entry.group.order(&template);
+            let topology = (order == muster_ranktable::Order::Topology)
                 .then(|| vouch::topology(&entry.group, hub));
             let pods = entry.group.live().map(Member::seated).collect::<Option<Vec<_>>>()?;
             let record = entry.group.record.as_deref();
             let numbering = record.and_then(|record| record.numbering.clone());
-            Some(Input { pods, template, changed: String::new(), numbering, topology })
+            Some(Input { pods, template, changed: String::new(), numbering, order, topology })
         };
         let task = entry.task(outlook.step.clone(), &template, epoch, now, input);
         let task = task.or_else(|| {

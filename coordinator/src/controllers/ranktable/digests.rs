@@ -31,6 +31,7 @@ pub fn input(live: &[&Member], addresses: bool) -> Digest {
             &post.role_id,
             &format!("{} {} {:?}", post.role_index, post.entry, post.index),
             member.devices.as_deref().unwrap_or_default(),
+            member.marks.order.map_or("", muster_ranktable::Order::as_str),
         ] {
             part(&mut hasher, text);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use muster_proto::delivery::Digest;
-use muster_ranktable::TableTemplate;
+use muster_ranktable::{Order, TableTemplate};
 
 use super::digests;
 use super::member::{GroupKey, Home, Life, Member};
@@ -148,6 +148,15 @@ impl Group {
     /// The name of the template that its pods ask for.
     pub fn template(&self) -> Option<&str> {
         self.youngest()?.marks.template.as_deref()
+    }
+
+    /// The order of ranks: what the pods say, else what the template says. The ranks of a ModelServing follow its pods:
+    /// engines expect the entry pod to have rank 0.
+    pub fn order(&self, template: &TableTemplate) -> Order {
+        let marks = self.youngest().map(|member| &member.marks);
+        let serving = marks.is_some_and(|marks| marks.serving);
+        let default = if serving { Order::Pod } else { Order::default() };
+        marks.and_then(|marks| marks.order).or(template.order).unwrap_or(default)
     }
 
     /// The name of the file in the record: what the pods wait for, else what the template says.

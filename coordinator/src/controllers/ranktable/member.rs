@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use muster_program::duration;
 use muster_proto::annotation;
 use muster_proto::delivery::{Digest, Place};
+use muster_ranktable::Order;
 
 use crate::hub::registry::Refusal;
 use crate::names;
@@ -31,6 +32,10 @@ pub struct Marks {
     pub template: Option<String>,
     /// How long a table may take.
     pub timeout: Option<Duration>,
+    /// The order of ranks.
+    pub order: Option<Order>,
+    /// Whether it is a ModelServing's: its ranks follow its pods, if nobody says otherwise.
+    pub serving: bool,
 }
 
 /// Whether a pod takes part.
@@ -136,10 +141,28 @@ impl Marks {
                 )),
             },
         };
+        let labels = pod.metadata.labels.as_ref();
+        let unknown = |keys: &[&str], text: &str, wanted: &str| {
+            let text: String = text.chars().take(40).collect();
+            format!("annotation {} is {text:?}: use {wanted}", keys.first().unwrap_or(&""))
+        };
+        let timeout = first(&names::RANKTABLE_TIMEOUT).map(|text| {
+            let problem = |_| unknown(&names::RANKTABLE_TIMEOUT, text, "a time such as 90s or 10m");
+            duration::setting(text).map_err(problem)
+        });
+        let order = first(&names::RANKTABLE_ORDER).map(|text| {
+            let problem = || unknown(&names::RANKTABLE_ORDER, text, Order::WORDS);
+            Order::parse(text).ok_or_else(problem)
+        });
+        // Marks that cannot be read all count as one that cannot.
+        let (timeout, order) = (timeout.transpose(), order.transpose());
+        let problem = timeout.as_ref().err().or(order.as_ref().err()).cloned();
         Self {
-            size,
+            size: size.and_then(|size| problem.map_or(Ok(size), Err)),
             template: first(&names::RANKTABLE_TEMPLATE).map(str::to_owned),
-            timeout: first(&names::RANKTABLE_TIMEOUT).and_then(|text| duration::setting(text).ok()),
+            timeout: timeout.unwrap_or_default(),
+            order: order.unwrap_or_default(),
+            serving: labels.is_some_and(|labels| labels.contains_key(names::SERVING_ROLE)),
         }
     }
 }

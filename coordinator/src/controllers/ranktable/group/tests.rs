@@ -200,6 +200,29 @@ fn a_running_group_keeps_its_table_when_its_template_breaks() {
 }
 
 #[test]
+fn the_ranks_of_a_model_serving_follow_its_pods_unless_somebody_says_otherwise() {
+    let template = plain().unwrap();
+    let order = |pod: Member| group([holding(pod, "A")]).order(&template);
+    assert_eq!(order(changed("a", 1, json!({}))), Order::Seed);
+    let role = json!({"modelserving.volcano.sh/role": "worker"});
+    let serving = |annotations: serde_json::Value| {
+        changed("a", 1, json!({"metadata": {"labels": role, "annotations": annotations}}))
+    };
+    assert_eq!(order(serving(json!({}))), Order::Pod);
+    let said = json!({"kthena.io/ranktable-order": "lexicographic"});
+    assert_eq!(order(serving(said)), Order::Seed);
+    for (key, word) in [("order", "upwards"), ("timeout", "soon")] {
+        let key = format!("kthena.io/ranktable-{key}");
+        let with = json!({"metadata": {"annotations": {key: word}}});
+        let mut one = group([holding(changed("a", 1, with), "A")]);
+        one.record = Some(Arc::new(Record::default()));
+        let verdict = look(&one, 1).verdict;
+        assert_eq!(verdict.reason, "InvalidMarks", "{}", verdict.message);
+        assert!(verdict.message.contains(word), "{}", verdict.message);
+    }
+}
+
+#[test]
 fn a_config_map_of_somebody_else_is_left_alone() {
     let mut one = group([holding(pod("a", 1), "A")]);
     one.record = Some(Arc::new(Record { foreign: true, ..Record::default() }));
