@@ -324,3 +324,18 @@ fn a_model_serving_is_checked_in_both_shapes() {
     }
     assert_eq!(check(&[]).0, 2);
 }
+
+#[test]
+fn the_model_servings_in_the_docs_pass_the_check() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples");
+    let mut files: Vec<String> = std::fs::read_dir(examples)
+        .unwrap()
+        .map(|file| file.unwrap().path().to_str().unwrap().to_owned())
+        .filter(|file| file.contains("modelserving"))
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 3, "{files:?}");
+    let mut words = vec!["modelserving", "check"];
+    words.extend(files.iter().map(String::as_str));
+    assert_eq!(Desk::new(&[]).run(&words), (0, String::new(), String::new()));
+}

@@ -10,6 +10,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use muster_coordinator::args::Args;
 use muster_coordinator::conditions::reason;
+use muster_coordinator::controllers::modelserving;
 use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
 use muster_coordinator::{events, hub, lead, webhook};
 use muster_tests::World;
@@ -87,6 +88,44 @@ fn the_reasons_of_conditions_and_events_in_the_docs_are_those_of_the_controller(
 }
 
 #[test]
+fn the_conditions_of_a_model_serving_in_the_docs_are_those_of_the_controller() -> Result<()> {
+    let text = read("docs/modelserving.md")?;
+    let rows = rows(&text, "## Conditions");
+    let failed = rows.iter().find(|row| row.starts_with("| `Failed`")).context("no row")?;
+    for word in reason::STUCK.iter().chain(&["InvalidLevel", "InvalidScope"]) {
+        assert!(failed.contains(&format!("`{word}`")), "{word}: {failed}");
+    }
+    let told = names(&rows);
+    for kind in ["Available", "Progressing", "UpdateInProgress", "RanktableReady", "Failed"] {
+        assert!(told.contains(kind), "{kind}: {told:?}");
+    }
+    Ok(())
+}
+
+/// Each row of the table names a file and tests in it.
+#[test]
+fn the_tests_of_the_seeds_plan_are_there() -> Result<()> {
+    let text = read("docs/modelserving.md")?;
+    let place = regex::Regex::new(r"\]\(\.\./([^)]+)\)")?;
+    let word = regex::Regex::new("`([a-z0-9_]+)`")?;
+    let table = text.lines().skip_while(|line| *line != "## The seed's test plan");
+    let (mut missing, mut found) = (Vec::new(), 0);
+    for row in table.filter(|line| line.starts_with('|') && line.contains("](")) {
+        let file = &place.captures(row).context("no file")?[1];
+        let code = read(file)?;
+        for name in word.captures_iter(row) {
+            found += 1;
+            if !code.contains(&format!("fn {}(", &name[1])) {
+                missing.push(format!("{file}: {}", &name[1]));
+            }
+        }
+    }
+    assert!(found > 40, "{found}");
+    assert!(missing.is_empty(), "{missing:#?}");
+    Ok(())
+}
+
+#[test]
 fn the_templates_in_the_docs_are_those_that_are_shipped() -> Result<()> {
     let told = names(&rows(&read("docs/ranktables.md")?, "## Choose a template"));
     let files = std::fs::read_dir(root().join("deploy/templates"))?;
@@ -105,6 +144,11 @@ fn counted() -> Result<String> {
     tables.errors.get_or_create(&Reason { reason: "any" }).inc();
     tables.parts.get_or_create(&ranktable::metrics::MAKE).observe(0.0);
     tables.register(&mut registry);
+    let servings = modelserving::Metrics::default();
+    let write = modelserving::metrics::Write { verb: "any", kind: "any" };
+    servings.writes.get_or_create(&write).inc();
+    servings.errors.get_or_create(&modelserving::metrics::Reason { reason: "any" }).inc();
+    servings.register(&mut registry);
     let streams = hub::metrics::Metrics::default();
     let any = hub::metrics::Reason { reason: "any".to_owned() };
     streams.refused_streams.get_or_create(&any).inc();
@@ -216,6 +260,35 @@ async fn the_examples_in_the_docs_get_their_tables() -> Result<()> {
         .await
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_servings_in_the_docs_get_their_tables() -> Result<()> {
+    let cases = [
+        ("modelserving-mindie.yaml", &["qwen-inference-worker"][..], 16),
+        ("modelserving-prefill-decode.yaml", &["pd-0-prefill-0", "pd-0-decode-0"][..], 4),
+        ("modelserving-vllm.yaml", &["vllm-0"][..], 4),
+    ];
+    World::new()
+        .nodes(4)
+        .agents()
+        .run(async |world| {
+            for (file, groups, ranks) in cases {
+                let manifest = read(&format!("docs/examples/{file}"))?;
+                world.create_object(serde_saphyr::from_str(&manifest)?).await?;
+                for group in groups {
+                    let members = format!("muster.dev/rank-group={group}");
+                    world.pods_in(&members, 2, "Running").await?;
+                    let map = world.api::<ConfigMap>().get(&format!("{group}-ranktable")).await?;
+                    let table = map.data.unwrap_or_default().remove("ranktable.json");
+                    let table: Value = serde_json::from_str(&table.context("no table")?)?;
+                    assert_eq!(table["status"], "completed", "{file}");
+                    assert_eq!(table.to_string().matches("rank_id").count(), ranks, "{file}");
+                }
+            }
+            Ok(())
+        })
+        .await
+}
+
 #[test]
 fn links_between_the_docs_lead_somewhere() -> Result<()> {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(?:#([^)]*))?\)")?;
@@ -223,6 +296,8 @@ fn links_between_the_docs_lead_somewhere() -> Result<()> {
     for page in [
         "README.md",
         "docs/ranktables.md",
+        "docs/modelserving.md",
+        "docs/troubleshooting.md",
         "docs/coordinator.md",
         "docs/agent.md",
         "docs/architecture.md",

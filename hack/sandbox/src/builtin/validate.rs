@@ -35,6 +35,7 @@ pub(super) fn create(group: &str, kind: &str, object: &Value) -> Vec<FieldError>
     match (group, kind) {
         ("", "Pod") => errors.extend(pod::validate_create(object)),
         ("batch", "CronJob") => job::cron_name(object, &mut errors),
+        ("apps", "ControllerRevision") => workload::revision_data(object, &mut errors),
         _ => {}
     }
     errors
@@ -78,6 +79,7 @@ fn body(group: &str, kind: &str, object: &Value, errors: &mut Vec<FieldError>) {
         ("apps", "ReplicaSet") => workload::replica_set(object, errors),
         ("apps", "StatefulSet") => workload::stateful_set(object, errors),
         ("apps", "DaemonSet") => workload::daemon_set(object, errors),
+        ("apps", "ControllerRevision") => workload::revision(object, errors),
         ("", "ReplicationController") => workload::replication_controller(object, errors),
         ("batch", "Job") => job::validate(object, errors),
         ("batch", "CronJob") => job::validate_cron(object, errors),
@@ -147,6 +149,10 @@ pub(super) fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<F
         ("apps", "StatefulSet") => {
             body(group, kind, new, &mut errors);
             workload::stateful_set_update(new, old, &mut errors);
+        }
+        ("apps", "ControllerRevision") => {
+            whole(group, kind, new, namespaced, &mut errors);
+            metadata::immutable("data", new.get("data"), old.get("data"), &mut errors);
         }
         ("batch", "Job") => {
             body(group, kind, new, &mut errors);

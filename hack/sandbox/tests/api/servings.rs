@@ -161,7 +161,23 @@ async fn revisions_headless_services_and_pod_groups_are_kept() {
     post(&sandbox, revisions, &body).await.expect(409);
     let list = get(&sandbox, &format!("{revisions}?labelSelector=app%3Dllm")).await.expect(200);
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
-    call(&sandbox, Method::DELETE, &format!("{revisions}/llm-5d8f"), JSON, "").await.expect(200);
+    // What a revision keeps, it keeps for ever: whoever wants another makes another.
+    let path = format!("{revisions}/llm-5d8f");
+    let put = async |change: Value| {
+        let mut body = made.clone();
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        call(&sandbox, Method::PUT, &path, JSON, body.to_string()).await
+    };
+    let refused = put(json!({"data": {"roles": []}, "revision": 2})).await.expect(422);
+    let why = refused["message"].as_str().unwrap();
+    assert!(why.contains("data: Invalid value") && why.contains("field is immutable"), "{why}");
+    put(json!({"revision": -1})).await.expect(422);
+    put(json!({"revision": 2})).await.expect(200);
+    for data in [json!(null), json!([1])] {
+        let bad = json!({"metadata": {"name": "bad"}, "revision": 1, "data": data});
+        post(&sandbox, revisions, &bad).await.expect(422);
+    }
+    call(&sandbox, Method::DELETE, &path, JSON, "").await.expect(200);
 
     // It has no ports, and is called like the pod that it stands for.
     let services = "/api/v1/namespaces/default/services";

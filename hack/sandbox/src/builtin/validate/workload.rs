@@ -233,6 +233,20 @@ pub(super) fn replication_controller(object: &Value, errors: &mut Vec<FieldError
     runs_for_ever(object, "ReplicationController", errors);
 }
 
+/// A ControllerRevision, new or changed.
+pub(super) fn revision(object: &Value, errors: &mut Vec<FieldError>) {
+    not_negative(object, &["revision"], errors);
+}
+
+/// What a new ControllerRevision keeps; it never changes.
+pub(super) fn revision_data(object: &Value, errors: &mut Vec<FieldError>) {
+    match object.get("data") {
+        None | Some(Value::Null) => errors.push(required("data", "data is mandatory")),
+        Some(Value::Object(_)) => {}
+        Some(_) => errors.push(required("data", "data must be a valid JSON object")),
+    }
+}
+
 /// A field of the spec that may not change.
 pub(super) fn same(new: &Value, old: &Value, key: &str, errors: &mut Vec<FieldError>) {
     let field = format!("spec.{key}");
