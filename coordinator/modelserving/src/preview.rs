@@ -14,8 +14,11 @@ use crate::seen::{PodGroupApi, Seen};
 use crate::shape::Shape;
 use crate::step::{Kind, Object, Write};
 
-/// A plan makes at most two thousand pods; whoever wants more than so many plans make has mistyped a number.
-const MOST_PLANS: usize = 5;
+/// Whoever wants more pods in one ModelServing has mistyped a number.
+const MOST_PODS: u64 = 10_000;
+
+/// A plan makes some thousand pods; this many are enough.
+const MOST_PLANS: usize = 20;
 
 /// What was made so far.
 #[derive(Default)]
@@ -34,6 +37,12 @@ pub fn objects(
     adorn: &dyn Adorn,
     now: Timestamp,
 ) -> Result<Vec<Object>, String> {
+    let wanted = pods(serving);
+    if wanted > MOST_PODS {
+        return Err(format!(
+            "these are {wanted} pods, and {MOST_PODS} are the most that are shown"
+        ));
+    }
     let (mut made, mut objects) = (Made::default(), Vec::new());
     let mut machine = Machine::new(shape);
     for _ in 0..MOST_PLANS {
@@ -51,7 +60,17 @@ pub fn objects(
             None => {}
         }
     }
-    Err(format!("there is no end to it: {} objects so far; correct its numbers", objects.len()))
+    Err(format!("there is no end to it: {} objects so far", objects.len()))
+}
+
+/// How many pods all groups have.
+fn pods(serving: &ModelServing) -> u64 {
+    let count = |number: i32| u64::try_from(number).unwrap_or_default();
+    let roles = serving.spec.template.roles.iter();
+    let group = roles.map(|role| {
+        count(role.replicas.unwrap_or(1)).saturating_mul(count(role.worker_replicas) + 1)
+    });
+    count(serving.spec.replicas.unwrap_or(1)).saturating_mul(group.fold(0, u64::saturating_add))
 }
 
 // === impl Made ===
@@ -130,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn more_than_one_plan_makes_is_made_and_a_mistyped_number_ends() {
+    fn more_than_one_plan_makes_is_made_and_a_mistyped_number_is_refused() {
         let many = made(1200, PodGroupApi::Absent).unwrap();
         assert_eq!(many.iter().filter(|object| object.kind == Kind::Pod).count(), 2400);
         let names: std::collections::BTreeSet<(Kind, &str)> =
             many.iter().map(|object| (object.kind, object.name.as_str())).collect();
         assert_eq!(names.len(), many.len(), "nothing is made twice");
         let error = made(1_000_000, PodGroupApi::Absent).unwrap_err();
-        assert!(error.contains("no end to it"), "{error}");
+        assert_eq!(error, "these are 2000000 pods, and 10000 are the most that are shown");
     }
 }
