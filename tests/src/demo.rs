@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   start (sandbox, nodes, coordinators, agents) ──▶ JobSet ──▶ pods run ──▶ devices read ──▶ pods end
-//!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ stay up
+//!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ deleted
+//!         ──▶ ModelServings: a role on two nodes, prefill and decode, a vLLM group ──▶ tables ──▶ stay up
 //! ```
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ mod agents;
 mod args;
 mod narrator;
 mod ranktable;
+mod serving;
 mod stopwatch;
 mod story;
 mod table;

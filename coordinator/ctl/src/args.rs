@@ -20,6 +20,7 @@ Examples:
   musterctl ranktable diff before.json after.json                         who has another rank?
   musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
   musterctl modelserving check serving.yaml                               would it be taken?
+  musterctl modelserving plan serving.yaml                                what would be made?
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -38,7 +39,7 @@ pub enum Command {
     /// Render, check and compare rank tables
     #[command(subcommand)]
     Ranktable(RanktableCommand),
-    /// Check ModelServings
+    /// Check ModelServings, and see what would be made for them
     #[command(subcommand)]
     Modelserving(ModelservingCommand),
     /// Take over annotations and tables of hccl-controller and ascend-operator
@@ -231,6 +232,8 @@ pub enum PodOutput {
 pub enum ModelservingCommand {
     /// Say what the API server and the webhook would refuse; the exit code is 1 if there is something
     Check(ServingArgs),
+    /// Print what the controller would create in a cluster that has nothing of it yet
+    Plan(PlanArgs),
 }
 
 /// Settings of `modelserving check`.
@@ -246,6 +249,61 @@ pub struct ServingArgs {
     /// How findings are printed
     #[arg(short, long, value_enum, default_value = "text")]
     pub output: Output,
+}
+
+/// Settings of `modelserving plan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  musterctl modelserving plan serving.yaml --templates deploy/templates
+
+  KIND                NAME              ROLE       RANK GROUP      SIZE
+  ControllerRevision  pd-7679fd9bcd     -          -               -
+  Pod                 pd-0-prefill-0-0  prefill-0  pd-0-prefill-0  2
+  Pod                 pd-0-prefill-0-1  prefill-0  pd-0-prefill-0  2
+  Service             pd-0-prefill-0-0  prefill-0  -               -
+
+Pods with the same rank group share a table, which is in the ConfigMap RANK-GROUP-ranktable; SIZE is how many
+they are. With -o yaml all of each object is printed. Owners have no uid: only a cluster knows it.
+What `modelserving check` finds is printed instead, as there; the exit code is then 1.")]
+pub struct PlanArgs {
+    /// ModelServings of either shape, YAML or JSON, - for stdin
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// ConfigMaps of rank table templates and their parsers: a file or a folder, may be given more than once
+    #[arg(long, value_name = "DIR_OR_FILE")]
+    pub templates: Vec<PathBuf>,
+    /// What the cluster knows of PodGroups
+    #[arg(long, value_enum, default_value = "absent")]
+    pub pod_groups: PodGroups,
+    /// How tables come to pods that do not say it themselves: agent or configmap
+    #[arg(long, value_name = "DELIVERY", value_parser = delivery, default_value = "agent")]
+    pub delivery: Delivery,
+    /// How objects are printed
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: PlanOutput,
+}
+
+/// What a cluster knows of PodGroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PodGroups {
+    /// Nothing
+    Absent,
+    /// PodGroups without subGroupPolicy
+    Plain,
+    /// PodGroups with subGroupPolicy
+    SubGroups,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PlanOutput {
+    /// One line for each
+    Table,
+    /// All of them, as documents
+    Yaml,
+    /// All of them, as a List
+    Json,
 }
 
 /// Settings of `migrate`.

@@ -9,6 +9,7 @@ mod inject;
 mod input;
 mod migrate;
 mod modelserving;
+mod plan;
 mod ranktable;
 mod template;
 
@@ -61,6 +62,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Diff(args)) => ranktable::diff(&args, out),
         Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
+        Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

@@ -12,7 +12,7 @@ use crate::args::{Output, ServingArgs};
 use crate::{Failure, input, say};
 
 /// What was found in an object of a file.
-struct Finding {
+pub(crate) struct Finding {
     file: String,
     object: String,
     error: FieldError,
@@ -21,11 +21,23 @@ struct Finding {
 pub(crate) fn check(args: &ServingArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let mut findings = Vec::new();
     for file in &args.files {
-        read(file, &mut findings)?;
+        for serving in servings(file)? {
+            findings.extend(found(file, &serving));
+        }
     }
-    match args.output {
+    print(&findings, args.output, out)?;
+    Ok(!findings.is_empty())
+}
+
+/// One line for each, or a list.
+pub(crate) fn print(
+    findings: &[Finding],
+    output: Output,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    match output {
         Output::Text => {
-            for Finding { file, object, error } in &findings {
+            for Finding { file, object, error } in findings {
                 writeln!(out, "{file}: {object}: {error}; {}", error.remedy)?;
             }
         }
@@ -34,12 +46,19 @@ pub(crate) fn check(args: &ServingArgs, out: &mut dyn Write) -> Result<bool, Fai
             writeln!(out, "{}", serde_json::to_string_pretty(&list).map_err(Failure::wrong)?)?;
         }
     }
-    Ok(!findings.is_empty())
+    Ok(())
 }
 
-/// Checks the ModelServings of a file. One without any is a mistake of whoever named it.
-fn read(file: &Path, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let shown = file.display().to_string();
+/// What is wrong with an object of a file.
+pub(crate) fn found(file: &Path, serving: &Json) -> Vec<Finding> {
+    let (file, object) = (file.display().to_string(), called(serving));
+    let finding = |error| Finding { file: file.clone(), object: object.clone(), error };
+    check::check(serving).into_iter().map(finding).collect()
+}
+
+/// The ModelServings of a file. One without any is a mistake of whoever named it.
+pub(crate) fn servings(file: &Path) -> Result<Vec<Json>, Failure> {
+    let shown = file.display();
     let objects = input::objects(file)?;
     let is_other = |object: &Json| object["kind"].as_str().is_some_and(|kind| kind != KIND);
     let (others, servings): (Vec<Json>, Vec<Json>) = objects.into_iter().partition(is_other);
@@ -49,12 +68,7 @@ fn read(file: &Path, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     for other in others {
         say(format_args!("{shown}: {} is passed over", called(&other)));
     }
-    for serving in servings {
-        let object = called(&serving);
-        let finding = |error| Finding { file: shown.clone(), object: object.clone(), error };
-        findings.extend(check::check(&serving).into_iter().map(finding));
-    }
-    Ok(())
+    Ok(servings)
 }
 
 // === impl Finding ===
@@ -69,7 +83,7 @@ impl Finding {
 }
 
 /// The object, as people call it.
-fn called(object: &Json) -> String {
+pub(crate) fn called(object: &Json) -> String {
     let word = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     let (kind, metadata) = (word(&object["kind"]), &object["metadata"]);
     let name = match (word(&metadata["namespace"]), word(&metadata["name"])) {

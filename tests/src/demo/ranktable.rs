@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use super::narrator::Narrator;
 use super::stopwatch::{Lap, Stopwatch, place, show};
-use super::story::{node_of, wait};
+use super::story::{take_away, wait};
 use super::table::{WIDTH, cut};
 use crate::World;
 use crate::world::Seen;
+use crate::world::jobset::selector;
 
 /// What a reader of the guide pastes.
 const MANIFEST: &str = include_str!("../../../docs/examples/jobset.yaml");
@@ -33,7 +34,7 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     narrator.step("submitting docs/examples/jobset.yaml: 2 pods x 8 NPUs that share a rank table");
     narrator.live("waiting for the table");
     let submit = async { world.create_object(manifest).await.map(drop) };
-    let laps = Stopwatch::new(world, GROUP, FILE).run(PODS, LIMIT, submit).await?;
+    let laps = Stopwatch::new(world, &[GROUP], FILE).run(PODS, LIMIT, submit).await?;
     narrator.step("both pods have their table and run");
     narrator.more(&show(&laps, WIDTH - INDENT).join("\n"));
     if cfg!(debug_assertions) {
@@ -52,7 +53,8 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
         "… and {} more lines: {RANKS} ranks on {PODS} servers; all pods and the record have the same bytes",
         lines.len().saturating_sub(HEAD)
     ));
-    lead(narrator, world)
+    lead(narrator, world)?;
+    take_away(narrator, world, &world.jobsets(), GROUP, &selector(GROUP)).await
 }
 
 /// The guide's example, kept to the machines with eight devices and running until it is deleted.
@@ -116,25 +118,4 @@ fn lead(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     ));
     narrator.more(&leader.identity);
     Ok(())
-}
-
-/// What a reader can look at.
-pub(super) async fn commands(world: &World, kubectl: &str) -> anyhow::Result<String> {
-    let pods = world.pods(&format!("muster.dev/rank-group={GROUP}")).await?;
-    let pod = pods.first().context("the pods are gone")?;
-    let leader = world.coordinators()?.leader().context("nobody leads")?;
-    let coordinator = leader.coordinator().addresses().status;
-    let agent = world.agent(node_of(pod))?.address().context("the agent has no page")?;
-    Ok(format!(
-        "The rank table: its record, what happened, how the pods waited\n\
-         \x20 {kubectl} get configmap {GROUP}-ranktable -o yaml\n\
-         \x20 {kubectl} describe jobset {GROUP}\n\
-         \x20 {kubectl} logs {pod} -c wait-ranktable\n\
-         \x20 curl -s http://{coordinator}/v1/groups\n\
-         Pages for a browser\n\
-         \x20 http://{coordinator}/   the coordinator that leads: groups, nodes\n\
-         \x20 http://{agent}/   the agent of {node}: devices, pods, tables\n",
-        pod = pod.name_any(),
-        node = node_of(pod),
-    ))
 }

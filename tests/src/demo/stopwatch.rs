@@ -1,5 +1,6 @@
 //! When each step of a table's way was seen: by watches, by asking the hub, by looking at the files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use crate::world::table_file;
 
 /// How often hub and files are looked at.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// Says which pods share a table.
+const RANK_GROUP: &str = "muster.dev/rank-group";
 
 /// The steps, in the order in which they happen.
 pub(super) const STEPS: [&str; 5] = [
@@ -36,7 +40,7 @@ pub(super) struct Lap {
 /// Looks until every pod has taken every step.
 pub(super) struct Stopwatch<'a> {
     world: &'a World,
-    group: &'a str,
+    groups: &'a [&'a str],
     file: &'a str,
     laps: Vec<Lap>,
 }
@@ -44,18 +48,18 @@ pub(super) struct Stopwatch<'a> {
 // === impl Stopwatch ===
 
 impl<'a> Stopwatch<'a> {
-    pub fn new(world: &'a World, group: &'a str, file: &'a str) -> Self {
-        Self { world, group, file, laps: Vec::new() }
+    pub fn new(world: &'a World, groups: &'a [&'a str], file: &'a str) -> Self {
+        Self { world, groups, file, laps: Vec::new() }
     }
 
-    /// Starts what `submit` submits, and looks until `count` pods of the group have taken all steps.
+    /// Starts what `submit` submits, and looks until `count` pods of the groups have taken all steps.
     pub async fn run(
         mut self,
         count: usize,
         limit: Duration,
         submit: impl Future<Output = anyhow::Result<()>>,
     ) -> anyhow::Result<Vec<Lap>> {
-        let marked = format!("muster.dev/rank-group={}", self.group);
+        let marked = format!("{RANK_GROUP} in ({})", self.groups.join(","));
         let params = WatchParams::default().labels(&marked);
         let (pods, records): (Api<Pod>, Api<ConfigMap>) = (self.world.api(), self.world.api());
         let mut pods = pods.watch(&params, "0").await?.boxed();
@@ -64,7 +68,7 @@ impl<'a> Stopwatch<'a> {
         let start = Instant::now();
         submit.await?;
         let mut looks = tokio::time::interval(LOOK);
-        let mut recorded = None;
+        let mut recorded: BTreeMap<String, Duration> = BTreeMap::new();
         while self.laps.len() < count || self.laps.iter().any(|lap| lap.missing().is_some()) {
             if start.elapsed() > limit {
                 bail!("{}", self.stuck(count, limit));
@@ -82,7 +86,8 @@ impl<'a> Stopwatch<'a> {
                     if let WatchEvent::Added(map) | WatchEvent::Modified(map) = event
                         && map.data.iter().flatten().any(|(_, text)| !text.is_empty())
                     {
-                        recorded.get_or_insert(start.elapsed());
+                        let group = map.labels().get(RANK_GROUP).cloned().unwrap_or_default();
+                        recorded.entry(group).or_insert_with(|| start.elapsed());
                     }
                 }
                 _ = looks.tick() => {}
@@ -90,11 +95,12 @@ impl<'a> Stopwatch<'a> {
             for lap in &mut self.laps {
                 let (node, uid) = (node_of(&lap.pod), lap.pod.uid().unwrap_or_default());
                 let file = place(self.world, &lap.pod, self.file);
+                let group = lap.group().to_owned();
                 let [_, devices, record, written, _] = &mut lap.times;
                 if devices.is_none() && hub.vouched(node, &uid).is_some() {
                     *devices = Some(start.elapsed());
                 }
-                *record = recorded;
+                *record = recorded.get(&group).copied();
                 if written.is_none() && file.is_some_and(|file| file.exists()) {
                     *written = Some(start.elapsed());
                 }
@@ -129,7 +135,7 @@ impl<'a> Stopwatch<'a> {
             .collect();
         format!(
             "rank group {} has not got its table within {} s; {} of {count} pods were seen; {}",
-            self.group,
+            self.groups.join(", "),
             limit.as_secs(),
             self.laps.len(),
             waits.join("; ")
@@ -140,6 +146,11 @@ impl<'a> Stopwatch<'a> {
 // === impl Lap ===
 
 impl Lap {
+    /// The pods with which it shares a table.
+    pub fn group(&self) -> &str {
+        self.pod.labels().get(RANK_GROUP).map_or("", String::as_str)
+    }
+
     /// The first step that was not seen.
     fn missing(&self) -> Option<&'static str> {
         let mut steps = STEPS.iter().zip(&self.times);
@@ -161,13 +172,16 @@ pub(super) fn show(laps: &[Lap], width: usize) -> Vec<String> {
     let rows = STEPS.iter().enumerate().map(|(at, step)| {
         let times = laps.iter().zip(&names).map(|(lap, name)| {
             let time = lap.times.get(at).copied().flatten();
-            let text =
-                time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e3));
-            format!("{text:>width$}", width = name.len())
+            format!("{:>width$}", milliseconds(time), width = name.len())
         });
         std::iter::once((*step).to_owned()).chain(times).collect()
     });
     table(&header, &rows.collect::<Vec<Vec<String>>>(), width)
+}
+
+/// A time, as tables show it.
+pub(super) fn milliseconds(time: Option<Duration>) -> String {
+    time.map_or("-".to_owned(), |time| format!("{:.1}", time.as_secs_f64() * 1e3))
 }
 
 /// Without the letters that the Job controller has added.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 
 use super::narrator::Narrator;
 use super::table::{WIDTH, short_ids, table};
-use super::{PROFILES, agents, ranktable};
+use super::{PROFILES, agents, ranktable, serving};
 use crate::World;
 use crate::world::jobset::{phase, selector, summary};
 use crate::world::{Ended, HeldDevices, Seen, until_told};
@@ -60,7 +60,8 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
     Ok(world)
 }
 
-/// Shows nodes, a JobSet on its way to completion, which pod had which devices, and another JobSet that gets its rank table.
+/// Shows nodes, a JobSet on its way to completion, which pod had which devices, another JobSet that gets its rank table,
+/// and ModelServings that get theirs.
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
     agents::show(narrator, world).await?;
@@ -108,6 +109,8 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     }
     ranktable::tell(narrator, world).await?;
     narrator.plain("");
+    serving::tell(narrator, world).await?;
+    narrator.plain("");
     show_commands(narrator, world).await
 }
 
@@ -121,6 +124,25 @@ pub(super) async fn wait<T>(
         Ok(())
     };
     until_told(what, LIMIT, look, tell).await
+}
+
+/// Deletes an object and waits until its pods have given their devices back.
+pub(super) async fn take_away(
+    narrator: &mut Narrator,
+    world: &World,
+    api: &Api<DynamicObject>,
+    name: &str,
+    pods: &str,
+) -> anyhow::Result<()> {
+    api.delete(name, &DeleteParams::background()).await?;
+    let what = format!("the end of {name}");
+    wait(narrator, &what, async || {
+        let left = world.pods(pods).await?.len();
+        Ok(if left == 0 { Seen::Yes(()) } else { Seen::NotYet(format!("{left} pods are left")) })
+    })
+    .await?;
+    narrator.step(&format!("{name} is deleted; its devices are free again"));
+    Ok(())
 }
 
 async fn show_nodes(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
@@ -210,7 +232,7 @@ async fn show_commands(narrator: &mut Narrator, world: &World) -> anyhow::Result
         other => format!(" -n {other}"),
     };
     let kubectl = format!("kubectl{namespace}");
-    let tables = ranktable::commands(world, &kubectl).await?;
+    let tables = serving::commands(world, &kubectl).await?;
     narrator.plain(&format!(
         "Worth trying in another terminal while `cargo demo` is up (without --once):\n\
          \x20 export KUBECONFIG={}\n\

@@ -21,7 +21,7 @@ fn the_api_version_says_which_shape_it_is() {
     let serving = read.into_model_serving();
     assert_eq!(serving.spec.template.roles.len(), 1);
     for shape in Shape::ALL {
-        assert_eq!(Shape::of(&shape.api_version()), Some(shape));
+        assert_eq!(Shape::of(shape.api_version()), Some(shape));
     }
     assert_eq!(Shape::of("workload.kthena.io/v2"), None);
 }
