@@ -400,3 +400,30 @@ async fn a_plain_modelserving_has_nothing_of_rank_tables() -> Result<()> {
         })
         .await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_come_after_a_role_was_scaled_and_go_with_the_object() -> Result<()> {
+    World::new()
+        .nodes(1)
+        .agents()
+        .run(async |world| {
+            world.create_object(kthena("wide", 1, &[("web", 1, 0, 0)])).await?;
+            world.pods_in(&selector("wide"), 1, "Running").await?;
+            let roles = [("/spec/template/roles/0/replicas", json!(2))];
+            change(world, Shape::Kthena, "wide", &roles).await?;
+            world.pods_in(&selector("wide"), 2, "Running").await?;
+            change(world, Shape::Kthena, "wide", &[("/spec/replicas", json!(2))]).await?;
+            world.pods_in(&selector("wide"), 4, "Running").await?;
+            world.serving_is(Shape::Kthena, "wide", "Available", "True").await?;
+            world.servings(Shape::Kthena).delete("wide", &DeleteParams::foreground()).await?;
+            world
+                .until("nothing of it", async || {
+                    let pods = world.pods(&selector("wide")).await?.len();
+                    let gone = world.servings(Shape::Kthena).get_opt("wide").await?.is_none();
+                    let seen = format!("{pods} pods, the object is gone: {gone}");
+                    Ok(if pods == 0 && gone { Seen::Yes(()) } else { Seen::NotYet(seen) })
+                })
+                .await
+        })
+        .await
+}

@@ -80,9 +80,9 @@ impl Draft<'_> {
         let name = naming::revision(naming::name(self.serving), &self.revision);
         let known = self.seen.revision_named(&name);
         let roles = &self.serving.spec.template.roles;
-        let write =
+        let writes =
             controller_revision::keep(self.serving, self.shape, &self.revision, roles, known);
-        if let Some(write) = write {
+        for write in writes {
             self.push(Step::write(write));
         }
     }
