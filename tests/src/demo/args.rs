@@ -11,9 +11,9 @@ const QUIET: &str =
 /// JobSet that runs to completion, one whose pods get a rank table, and three
 /// ModelServings that get theirs.
 ///
-/// Nothing is installed and nothing leaves 127.0.0.1. When all tables are there the
-/// cluster stays up for you to play with, until Ctrl-C; then it is gone without a
-/// trace.
+/// Nothing is installed and nothing leaves 127.0.0.1. When all tables are there
+/// the cluster stays up for you to play with, until Ctrl-C; then it is gone
+/// without a trace.
 #[derive(Debug, Parser)]
 #[command(
     bin_name = "cargo demo --",
@@ -47,7 +47,8 @@ pub struct Args {
         long,
         value_name = "FILTER",
         env = "RUST_LOG",
-        default_value = QUIET, hide_default_value = true
+        default_value = QUIET,
+        hide_default_value = true
     )]
     pub log: String,
 }
