@@ -42,7 +42,7 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(2..=20))]
     pub nodes: u32,
 
-    /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"; else what goes wrong
+    /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"
     #[arg(
         long,
         value_name = "FILTER",
