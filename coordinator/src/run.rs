@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::certs::{Certificates, Names};
+use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Shown};
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
@@ -117,6 +118,7 @@ impl Coordinator {
         let standing = wiring.election(addresses.hub);
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
+        let servings = modelserving::Shown::default();
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -124,6 +126,7 @@ impl Coordinator {
             keeper,
             certificates: certificates.clone(),
             groups: groups.clone(),
+            servings: servings.clone(),
         });
         let ready = wiring.ready(&caches, &certificates);
         let Wiring { settings, registry, stop, mut parts, .. } = wiring;
@@ -134,6 +137,7 @@ impl Coordinator {
             ready,
             hub: hub.clone(),
             groups,
+            servings,
             registry: Arc::new(registry),
             log,
         };

@@ -14,6 +14,8 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::controllers::modelserving;
+use crate::controllers::modelserving::shown::ServingStatus;
 use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
 use crate::hub::Hub;
@@ -36,6 +38,8 @@ pub struct Status {
     pub hub: Hub,
     /// The rank groups.
     pub groups: Shown,
+    /// The ModelServings.
+    pub servings: modelserving::Shown,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -60,6 +64,8 @@ pub struct Snapshot {
     pub ready: bool,
     /// The rank groups; only a leader knows them.
     pub groups: Vec<Arc<GroupStatus>>,
+    /// The ModelServings; only a leader knows them.
+    pub servings: Vec<Arc<ServingStatus>>,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
 }
@@ -99,6 +105,7 @@ impl Status {
             leader,
             ready: *self.ready.borrow(),
             groups: self.groups.all(),
+            servings: self.servings.all(),
             nodes: self.nodes(),
         }
     }
@@ -132,6 +139,10 @@ impl Status {
             .route(
                 "/v1/groups",
                 get(async |State(status): State<Self>| Json(status.snapshot().groups)),
+            )
+            .route(
+                "/v1/servings",
+                get(async |State(status): State<Self>| Json(status.servings.all())),
             )
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(

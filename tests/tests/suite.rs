@@ -16,6 +16,7 @@ mod suite {
     mod restart;
     mod scale;
     mod stability;
+    mod status;
     mod thousand;
     mod truth;
     mod workload;

@@ -17,6 +17,8 @@ mod follow;
 mod keep;
 mod known;
 pub mod metrics;
+mod pokes;
+pub mod shown;
 mod sizes;
 pub mod tables;
 pub mod written;
@@ -38,6 +40,7 @@ use crate::write::Writer;
 
 pub use desk::run;
 pub use metrics::Metrics;
+pub use shown::Shown;
 use written::{KthenaServing, PodGroup, SeedServing, Written};
 
 /// Writes that are under way at once, over all ModelServings.
@@ -88,6 +91,8 @@ pub struct Outlets {
     pub metrics: Metrics,
     /// What pods of rank groups get injected.
     pub injection: Injection,
+    /// What can be asked.
+    pub shown: Shown,
     room: Arc<Semaphore>,
 }
 
@@ -137,8 +142,14 @@ impl Sources {
 
 impl Outlets {
     /// Through these.
-    pub fn new(writer: Writer, events: Events, metrics: Metrics, injection: Injection) -> Self {
+    pub fn new(
+        writer: Writer,
+        events: Events,
+        metrics: Metrics,
+        injection: Injection,
+        shown: Shown,
+    ) -> Self {
         let room = Arc::new(Semaphore::new(MOST_WRITES));
-        Self { writer, events, metrics, injection, room }
+        Self { writer, events, metrics, injection, shown, room }
     }
 }

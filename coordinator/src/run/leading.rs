@@ -35,6 +35,8 @@ pub(super) struct Leading {
     pub certificates: Certificates,
     /// What is shown of groups.
     pub groups: Shown,
+    /// What is shown of ModelServings.
+    pub servings: modelserving::Shown,
 }
 
 // === impl Leading ===
@@ -124,6 +126,7 @@ impl Leading {
             events.clone(),
             metrics.servings.clone(),
             injection,
+            self.servings.clone(),
         );
         again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
         let outlets =

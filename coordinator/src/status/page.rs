@@ -1,4 +1,4 @@
-//! The page: who leads, which groups have their tables, which nodes have agents.
+//! The page: who leads, how ModelServings stand, which groups have their tables, which nodes have agents.
 
 use std::fmt::Write;
 
@@ -9,6 +9,9 @@ use crate::conditions::{RANKTABLE_DELIVERED, reason};
 
 /// No table on the page has more rows; JSON has them all.
 const MOST: usize = 500;
+
+/// The same for ModelServings, of which each has many groups.
+const MOST_SERVINGS: usize = 200;
 
 /// The page of this moment.
 pub(super) fn render(now: &Snapshot) -> String {
@@ -31,10 +34,46 @@ pub(super) fn render(now: &Snapshot) -> String {
         now.version,
         now.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
     );
+    servings(&mut page, now);
     groups(&mut page, now);
     nodes(&mut page, now);
     page.push_str("</html>\n");
     page
+}
+
+/// Nothing is said where there are none: not every cluster has the kind.
+fn servings(page: &mut String, now: &Snapshot) {
+    if now.servings.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>ModelServings</h2><table><tr><th>name<th>written as<th>groups ready<th>pods\
+         <th>rank tables<th>state",
+    );
+    for serving in now.servings.iter().take(MOST_SERVINGS) {
+        let (class, word) = match &serving.trouble {
+            Some(_) => ("bad", "trouble"),
+            None if serving.complete() => ("good", "ready"),
+            None => ("odd", "on its way"),
+        };
+        let tables = match serving.rank_groups {
+            0 => "-".to_owned(),
+            wanted => format!("{} of {wanted}", serving.tables),
+        };
+        let _written = write!(
+            page,
+            "<tr><td>{}/{}<td>{}<td>{} of {}<td>{}<td>{tables}<td><span class=\"{class}\">{word}</span> {}",
+            escape(&serving.namespace),
+            escape(&serving.name),
+            serving.api_version,
+            serving.ready_groups,
+            serving.groups,
+            serving.pods,
+            escape(serving.trouble.as_deref().unwrap_or_default()),
+        );
+    }
+    page.push_str("</table>");
+    more(page, now.servings.len(), MOST_SERVINGS);
 }
 
 fn groups(page: &mut String, now: &Snapshot) {
@@ -77,7 +116,7 @@ fn groups(page: &mut String, now: &Snapshot) {
         );
     }
     page.push_str("</table>");
-    more(page, now.groups.len());
+    more(page, now.groups.len(), MOST);
 }
 
 fn nodes(page: &mut String, now: &Snapshot) {
@@ -103,11 +142,14 @@ fn nodes(page: &mut String, now: &Snapshot) {
         );
     }
     page.push_str("</table>");
-    more(page, now.nodes.len());
+    more(page, now.nodes.len(), MOST);
 }
 
-fn more(page: &mut String, count: usize) {
-    if count > MOST {
-        let _written = write!(page, "<p class=\"none\">and {} more, see JSON</p>", count - MOST);
+fn more(page: &mut String, count: usize, most: usize) {
+    if count > most {
+        let _written = write!(page, "<p class=\"none\">and {} more, see JSON</p>", count - most);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,9 +11,9 @@ const QUIET: &str =
 /// JobSet that runs to completion, one whose pods get a rank table, and three
 /// ModelServings that get theirs.
 ///
-/// Nothing is installed and nothing leaves 127.0.0.1. When all tables are there the
-/// cluster stays up for you to play with, until Ctrl-C; then it is gone without a
-/// trace.
+/// Nothing is installed and nothing leaves 127.0.0.1. When all tables are there
+/// the cluster stays up for you to play with, until Ctrl-C; then it is gone
+/// without a trace.
 #[derive(Debug, Parser)]
 #[command(
     bin_name = "cargo demo --",
@@ -42,12 +42,13 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(2..=20))]
     pub nodes: u32,
 
-    /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"; else what goes wrong
+    /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"
     #[arg(
         long,
         value_name = "FILTER",
         env = "RUST_LOG",
-        default_value = QUIET, hide_default_value = true
+        default_value = QUIET,
+        hide_default_value = true
     )]
     pub log: String,
 }

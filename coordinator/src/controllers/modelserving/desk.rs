@@ -9,8 +9,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Change, Feed};
-use super::keep::{Keeper, Pokes};
+use super::keep::Keeper;
 use super::known::{Thing, serving_of};
+use super::pokes::Pokes;
 use super::{Key, Outlets, Sources};
 
 /// A namespace and a name in it.
@@ -71,6 +72,7 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
     term.cancel();
     while desk.tasks.join_next().await.is_some() {}
     desk.outlets.metrics.servings.set(0);
+    desk.outlets.shown.clear();
 }
 
 // === impl Desk ===
@@ -149,6 +151,7 @@ impl Desk {
     fn ended(&mut self, key: &Key) {
         if self.pokes.remove(key).is_some() {
             self.outlets.metrics.servings.dec();
+            self.outlets.shown.remove(key);
         }
         self.serving(key.clone());
     }

@@ -1,22 +1,22 @@
 //! One task per ModelServing: it hears what has happened, asks the machine, and does what it says.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use muster_modelserving::api::{ModelServing, Spec};
 use muster_modelserving::machine::{Event, Machine};
 use muster_modelserving::step::Later;
-use parking_lot::Mutex;
+use muster_modelserving::store::GroupState;
 use serde_json::json;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::adorn::{Dress, Trouble};
 use super::follow::Course;
-use super::known::{Happened, Known, Thing};
+use super::known::{Happened, Known};
+use super::pokes::{Pending, Pokes};
+use super::shown::ServingStatus;
 use super::tables::{self, Table};
 use super::written::Written;
 use super::{Key, Outlets, Sources, metrics, sizes};
@@ -33,22 +33,6 @@ const AGAIN_MOST: Duration = Duration::from_secs(30);
 
 /// What we have made must have been in the cache by then.
 const DOUBT: Duration = Duration::from_secs(5);
-
-/// What a task should look at. Copies share it.
-#[derive(Clone, Debug, Default)]
-pub struct Pokes {
-    pending: Arc<Mutex<Pending>>,
-    news: Arc<Notify>,
-}
-
-/// What is to be looked at.
-#[derive(Debug, Default)]
-pub struct Pending {
-    /// Things that may have changed.
-    pub things: BTreeSet<(Thing, String)>,
-    /// Whether anything else may have.
-    pub plan: bool,
-}
 
 /// One ModelServing and all that is known of it.
 pub struct Keeper {
@@ -70,20 +54,10 @@ pub struct Keeper {
     /// What was said about rank tables, to say it once.
     said: Option<Trouble>,
     unreadable: Option<String>,
-}
-
-// === impl Pokes ===
-
-impl Pokes {
-    /// Says what is to be looked at.
-    pub fn poke(&self, poke: impl FnOnce(&mut Pending)) {
-        poke(&mut self.pending.lock());
-        self.news.notify_one();
-    }
-
-    fn take(&self) -> Pending {
-        std::mem::take(&mut self.pending.lock())
-    }
+    /// Why the last plan was not followed to its end.
+    error: Option<String>,
+    /// What is shown of it.
+    shown: ServingStatus,
 }
 
 // === impl Keeper ===
@@ -93,6 +67,7 @@ impl Keeper {
     pub fn new(key: Key, written: Written, sources: Sources, outlets: Outlets) -> Self {
         Self {
             machine: Machine::new(key.shape),
+            shown: ServingStatus::new(&key),
             key,
             sources,
             outlets,
@@ -105,6 +80,7 @@ impl Keeper {
             failures: 0,
             said: None,
             unreadable: None,
+            error: None,
         }
     }
 
@@ -126,10 +102,11 @@ impl Keeper {
                 }
                 Err(error) => self.failed(&error),
             }
+            self.show();
             let due = self.due();
             tokio::select! {
                 () = stop.cancelled() => return true,
-                () = pokes.news.notified() => {}
+                () = pokes.news() => {}
                 () = sleep_until(due) => {}
             }
         }
@@ -249,6 +226,7 @@ impl Keeper {
                 self.stuck(&error, dress);
             } else {
                 self.failures = 0;
+                self.error = None;
             }
             self.swept(&serving, &mut again);
             if !again {
@@ -270,8 +248,12 @@ impl Keeper {
     async fn tables(&mut self, dress: &Dress) -> Result<(), WriteError> {
         let Ok(serving) = self.written.read() else { return Ok(()) };
         let mut status = serving.status.clone().unwrap_or_default();
+        (self.shown.rank_groups, self.shown.tables) = (0, 0);
         let news = match dress {
-            Dress::Plain => tables::clear(&mut status.conditions),
+            Dress::Plain => {
+                self.said = None;
+                tables::clear(&mut status.conditions)
+            }
             Dress::Trouble(trouble) => {
                 self.troubled(trouble);
                 let now = Timestamp::now().strftime("%FT%TZ").to_string();
@@ -282,7 +264,7 @@ impl Keeper {
                 for (pod, size) in sizes::outdated(wanted, self.known.pods()) {
                     self.resize(&pod, &size).await?;
                 }
-                let groups: BTreeSet<&String> = self.known.pods().filter_map(group_of).collect();
+                let groups = self.known.rank_groups();
                 let table = |group: &&String| Table {
                     group: (*group).clone(),
                     ready: self
@@ -292,10 +274,13 @@ impl Keeper {
                         .and_then(|map| tables::read(&map)),
                 };
                 let all: Vec<Table> = groups.iter().map(table).collect();
+                self.shown.rank_groups = all.len();
+                self.shown.tables = all.iter().filter(|table| table.is_there()).count();
                 let now = Timestamp::now().strftime("%FT%TZ").to_string();
                 tables::set(&mut status.conditions, None, &all, &now)
             }
         };
+        self.shown.trouble = tables::failure(&status.conditions).map(str::to_owned);
         if news {
             let status = serde_json::to_value(&status).unwrap_or_default();
             self.written = self.course().status(status).await?;
@@ -305,7 +290,7 @@ impl Keeper {
 
     async fn resize(&mut self, pod: &str, size: &str) -> Result<(), WriteError> {
         let writer = &self.outlets.writer;
-        let api: kube::Api<k8s_openapi::api::core::v1::Pod> =
+        let api: kube::Api<Pod> =
             kube::Api::namespaced(writer.client().clone(), &self.key.namespace);
         let change = json!({"metadata": {"annotations": {names::RANK_GROUP_SIZE: size}}});
         match writer.merge(&api, pod, &change).await {
@@ -333,6 +318,7 @@ impl Keeper {
     fn failed(&mut self, error: &WriteError) {
         if !matches!(error, WriteError::Conflict { .. } | WriteError::Gone { .. }) {
             tracing::warn!(serving = %self.key, reason = error.reason(), "{error}");
+            self.error = Some(error.to_string());
         }
         self.back_off();
     }
@@ -343,6 +329,7 @@ impl Keeper {
         metrics.errors.get_or_create(&metrics::Reason { reason: "plan" }).inc();
         if !matches!(dress, Dress::Trouble(_)) {
             tracing::warn!(serving = %self.key, reason = "plan", "{error}");
+            self.error = Some(error.to_owned());
         }
         self.back_off();
     }
@@ -376,6 +363,22 @@ impl Keeper {
         tokio::spawn(async move { events.warning(&about, reason, message).await });
     }
 
+    /// Puts it on the status page as it is now.
+    fn show(&self) {
+        let groups = self.machine.store().groups().iter();
+        let wanted = self.spec.as_ref().map_or(0, |spec| spec.replicas.unwrap_or_default());
+        let told = self.unreadable.as_ref().or(self.said.as_ref().map(|said| &said.message));
+        let told = told.or(self.error.as_ref()).or(self.shown.trouble.as_ref()).cloned();
+        let status = ServingStatus {
+            groups: usize::try_from(wanted).unwrap_or_default(),
+            ready_groups: groups.filter(|group| group.state == GroupState::Running).count(),
+            pods: self.known.live_pods().count(),
+            trouble: told,
+            ..self.shown.clone()
+        };
+        self.outlets.shown.set(&self.key, &status);
+    }
+
     /// When the next look is due without anything happening.
     fn due(&self) -> Option<Instant> {
         let later = self.later.iter().map(|(at, _)| *at);
@@ -388,10 +391,4 @@ async fn sleep_until(moment: Option<Instant>) {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
-}
-
-/// The rank group of a pod that takes part.
-fn group_of(pod: &Arc<k8s_openapi::api::core::v1::Pod>) -> Option<&String> {
-    let live = pod.metadata.deletion_timestamp.is_none();
-    pod.metadata.labels.as_ref().filter(|_| live)?.get(names::RANK_GROUP)
 }

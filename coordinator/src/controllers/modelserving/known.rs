@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::written::PodGroup;
 use super::{Key, Sources};
 use crate::controllers::ranktable::is_newer;
+use crate::names;
 use crate::watch::Watch;
 
 /// What a ModelServing has.
@@ -181,6 +182,17 @@ impl Known {
     /// The pods.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pods.things.values()
+    }
+
+    /// Those that are not on their way out.
+    pub fn live_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pods().filter(|pod| pod.metadata.deletion_timestamp.is_none())
+    }
+
+    /// The rank groups of pods that take part.
+    pub fn rank_groups(&self) -> BTreeSet<&String> {
+        let labels = self.live_pods().filter_map(|pod| pod.metadata.labels.as_ref());
+        labels.filter_map(|labels| labels.get(names::RANK_GROUP)).collect()
     }
 
     /// All of it, for the machine.

@@ -17,6 +17,21 @@ pub struct Table {
     pub ready: Option<(bool, String, String)>,
 }
 
+// === impl Table ===
+
+impl Table {
+    /// Whether the group has its table.
+    pub fn is_there(&self) -> bool {
+        matches!(&self.ready, Some((true, ..)))
+    }
+}
+
+/// What somebody must do something about, if there is anything.
+pub fn failure(list: &[Condition]) -> Option<&str> {
+    let failed = list.iter().find(|one| one.kind == FAILED && one.status == "True");
+    failed.map(|one| one.message.as_str())
+}
+
 /// The conditions that follow, put among the others. Whether that is news: a status or a reason has changed.
 pub fn set(
     list: &mut Vec<Condition>,
@@ -52,7 +67,7 @@ fn verdict(trouble: Option<&Trouble>, tables: &[Table]) -> (bool, String, String
         return (false, trouble.reason.to_owned(), trouble.message.clone());
     }
     let all = tables.len();
-    let has = |table: &&Table| matches!(&table.ready, Some((true, ..)));
+    let has = |table: &&Table| table.is_there();
     let there = tables.iter().filter(has).count();
     let count = format!("{there} of {all} rank groups have their table");
     if all == 0 {
@@ -147,6 +162,7 @@ mod tests {
         assert_eq!((status.as_str(), word.as_str()), ("False", "Timeout"));
         assert_eq!(message, "1 of 3 rank groups have their table; c: is Timeout");
         assert_eq!(said(&list, FAILED).0, "True");
+        assert_eq!(failure(&list), Some(message.as_str()));
         assert!(!set(&mut list, None, &tables, "t2"), "nothing is new");
         assert_eq!(list[0].last_transition_time, "t1");
     }
