@@ -19,7 +19,7 @@ pub mod alone;
 pub mod cluster;
 pub mod floor;
 pub mod readers;
-mod report;
+pub(crate) mod report;
 pub mod scrape;
 pub mod volumes;
 

@@ -20,6 +20,7 @@ pub mod behaviour;
 pub mod delivery;
 pub mod demo;
 pub mod footprint;
+pub mod servings;
 pub mod world;
 
 pub use world::World;

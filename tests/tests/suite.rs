@@ -15,6 +15,7 @@ mod suite {
     mod ranktable;
     mod restart;
     mod scale;
+    mod servings;
     mod stability;
     mod status;
     mod thousand;

@@ -135,17 +135,12 @@ impl<'a> Draft<'a> {
         }
         let old = self.serving.status.clone().unwrap_or_default();
         let new = status::of(self.serving, self.store.groups(), &self.revision, now);
-        if old == new && self.serving.status.is_some() {
-            return;
-        }
         let revisions = [new.current_revision.clone(), new.update_revision.clone()]
             .map(|revision| naming::revision(naming::name(self.serving), &revision));
-        let moved = old.current_revision != new.current_revision
-            || old.update_revision != new.update_revision;
-        self.push(Step::write(Write::Status(Box::new(new))));
-        if !moved {
-            return;
+        if old != new || self.serving.status.is_none() {
+            self.push(Step::write(Write::Status(Box::new(new))));
         }
+        // Not only when the status names others than before: who wrote that may have come no further.
         let seen = self.seen;
         for known in seen.revisions() {
             let name = known.metadata.name.as_deref().unwrap_or_default();

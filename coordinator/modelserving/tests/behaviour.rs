@@ -90,6 +90,18 @@ fn everything_is_made_and_then_left_alone() {
 }
 
 #[test]
+fn a_revision_that_somebody_who_died_has_left_is_removed() {
+    let mut cluster = started(&serving());
+    let kept: Vec<String> = cluster.revisions.keys().cloned().collect();
+    let left = cluster.revisions[&kept[0]].clone();
+    cluster.revisions.insert("llm-left".to_owned(), left);
+    cluster.revisions.get_mut("llm-left").unwrap().metadata.name = Some("llm-left".to_owned());
+    cluster.queue();
+    cluster.settle();
+    assert_eq!(cluster.revisions.keys().cloned().collect::<Vec<_>>(), kept);
+}
+
+#[test]
 fn without_groups_there_is_a_status() {
     let mut none = serving();
     none["spec"]["replicas"] = 0.into();

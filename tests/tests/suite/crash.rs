@@ -4,6 +4,7 @@ mod faults;
 mod partition;
 mod play;
 mod record;
+mod serving;
 mod witness;
 
 use std::time::Instant;

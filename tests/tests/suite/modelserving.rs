@@ -32,7 +32,7 @@ fn pod(devices: u32) -> Value {
 }
 
 /// A ModelServing as the seed writes it: roles by name, pods and devices.
-fn seed(name: &str, ranktable: &str, roles: &[(&str, u32, u32)]) -> Value {
+pub fn seed(name: &str, ranktable: &str, roles: &[(&str, u32, u32)]) -> Value {
     let roles: Vec<Value> = roles
         .iter()
         .map(|(role, replicas, devices)| json!({"name": role, "replicas": replicas, "template": pod(*devices)}))
@@ -45,7 +45,7 @@ fn seed(name: &str, ranktable: &str, roles: &[(&str, u32, u32)]) -> Value {
 }
 
 /// A ModelServing as Kthena's users write it: groups, and roles by name, instances, workers and devices.
-fn kthena(name: &str, groups: u32, roles: &[(&str, u32, u32, u32)]) -> Value {
+pub fn kthena(name: &str, groups: u32, roles: &[(&str, u32, u32, u32)]) -> Value {
     let roles: Vec<Value> = roles
         .iter()
         .map(|(role, replicas, workers, devices)| {
@@ -60,13 +60,13 @@ fn kthena(name: &str, groups: u32, roles: &[(&str, u32, u32, u32)]) -> Value {
     })
 }
 
-fn with_tables(mut serving: Value, ranktable: &str) -> Value {
+pub fn with_tables(mut serving: Value, ranktable: &str) -> Value {
     serving["metadata"]["annotations"] = json!({"kthena.io/ranktable-template": ranktable});
     serving
 }
 
 /// All pods of a rank group read the table that its record has; how many ranks it has.
-async fn read(world: &World, group: &str, pods: usize) -> Result<usize> {
+pub async fn read(world: &World, group: &str, pods: usize) -> Result<usize> {
     let map = delivered(world, group, 1).await?;
     let members = world.pods(&format!("muster.dev/rank-group={group}")).await?;
     ensure!(members.len() == pods, "{} pods of {group}", members.len());
