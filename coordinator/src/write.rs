@@ -43,6 +43,12 @@ pub enum WriteError {
         /// The object.
         what: String,
     },
+    /// Something of this name is there already.
+    #[error("{what} exists already")]
+    Exists {
+        /// The object.
+        what: String,
+    },
     /// The object, or its namespace, is gone.
     #[error("{what} is not there")]
     Gone {
@@ -124,8 +130,14 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::<()>::Json(change))).await
     }
 
-    /// Writes the whole status of an object.
-    pub async fn status<K>(&self, api: &Api<K>, name: &str, status: Value) -> Result<K, WriteError>
+    /// Writes the whole status of an object, if it is still the one of this uid.
+    pub async fn status<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        status: Value,
+    ) -> Result<K, WriteError>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
@@ -133,7 +145,12 @@ impl Writer {
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let path = json_patch::jsonptr::PointerBuf::from_tokens(["status"]);
         let add = json_patch::AddOperation { path, value: status };
-        let change = json_patch::Patch(vec![json_patch::PatchOperation::Add(add)]);
+        let path = json_patch::jsonptr::PointerBuf::from_tokens(["metadata", "uid"]);
+        let test = json_patch::TestOperation { path, value: uid.into() };
+        let change = json_patch::Patch(vec![
+            json_patch::PatchOperation::Test(test),
+            json_patch::PatchOperation::Add(add),
+        ]);
         self.within::<K, _>(name, api.patch_status(name, &params, &Patch::<()>::Json(change))).await
     }
 
@@ -146,6 +163,15 @@ impl Writer {
         let params =
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         self.bounded(|| called(object), api.create(&params, object)).await
+    }
+
+    /// Reads an object, not from a cache.
+    pub async fn look(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, WriteError> {
+        self.bounded(|| name.to_owned(), api.get_opt(name)).await
     }
 
     /// Makes an object this, if it is still at the version that it has here.
@@ -218,6 +244,11 @@ impl Writer {
         let after = self.fence.left()?.min(LONGEST);
         match tokio::time::timeout(after, write).await {
             Ok(Ok(written)) => Ok(written),
+            Ok(Err(kube::Error::Api(refused)))
+                if refused.code == 409 && refused.reason == "AlreadyExists" =>
+            {
+                Err(WriteError::Exists { what: what() })
+            }
             Ok(Err(kube::Error::Api(refused))) if refused.code == 409 => {
                 Err(WriteError::Conflict { what: what() })
             }
@@ -250,6 +281,7 @@ impl WriteError {
             Self::Deposed(_) => "deposed",
             Self::Late { .. } => "late",
             Self::Conflict { .. } => "conflict",
+            Self::Exists { .. } => "exists",
             Self::Gone { .. } => "gone",
             Self::Refused { .. } => "refused",
         }

@@ -21,6 +21,7 @@ mod pokes;
 pub mod shown;
 mod sizes;
 pub mod tables;
+mod voice;
 pub mod written;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ use crate::write::Writer;
 pub use desk::run;
 pub use metrics::Metrics;
 pub use shown::Shown;
+use voice::Voice;
 use written::{KthenaServing, PodGroup, SeedServing, Written};
 
 /// Writes that are under way at once, over all ModelServings.
@@ -86,7 +88,7 @@ pub struct Outlets {
     /// Writes.
     pub writer: Writer,
     /// Events.
-    pub events: Events,
+    voice: Voice,
     /// What is counted.
     pub metrics: Metrics,
     /// What pods of rank groups get injected.
@@ -150,6 +152,7 @@ impl Outlets {
         shown: Shown,
     ) -> Self {
         let room = Arc::new(Semaphore::new(MOST_WRITES));
-        Self { writer, events, metrics, injection, shown, room }
+        let voice = Voice::new(events, metrics.clone());
+        Self { writer, voice, metrics, injection, shown, room }
     }
 }

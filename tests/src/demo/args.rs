@@ -2,9 +2,8 @@
 
 use clap::Parser;
 
-/// A record that goes with its owner while something is written into it is worth a line to an operator, not here.
-const QUIET: &str =
-    "warn,muster_agent=error,muster_coordinator::controllers::ranktable::desk::landing=error";
+/// What the demo shows of the programs' logs.
+const QUIET: &str = "warn,muster_agent=error";
 
 /// Shows Muster on a whole cluster that lives in this one process: an API server
 /// in memory, simulated Ascend and NVIDIA nodes with their agents, coordinators, a

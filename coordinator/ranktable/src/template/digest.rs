@@ -27,11 +27,13 @@ impl TableTemplate {
             Level::Role => "role",
             Level::Group => "group",
         };
-        let order = match self.order.unwrap_or_default() {
-            Order::Seed => "seed",
-            Order::Numeric => "numeric",
-            Order::Pod => "pod",
-            Order::Topology => "topology",
+        let order = match self.order {
+            // The default is not the same everywhere.
+            None => "",
+            Some(Order::Seed) => "seed",
+            Some(Order::Numeric) => "numeric",
+            Some(Order::Pod) => "pod",
+            Some(Order::Topology) => "topology",
         };
         let stability = match self.stability {
             Stability::Recount => "recount",

@@ -1,18 +1,23 @@
 //! All ModelServings, and who is to hear of what.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use kube::core::ObjectMeta;
 use muster_modelserving::api;
 use muster_modelserving::shape::Shape;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Change, Feed};
-use super::keep::Keeper;
+use super::keep::{Keeper, sleep_until};
 use super::known::{Thing, serving_of};
 use super::pokes::Pokes;
 use super::{Key, Outlets, Sources};
+
+/// How long a ModelServing rests whose task has died.
+const BROKEN: Duration = Duration::from_secs(30);
 
 /// A namespace and a name in it.
 type Place = (String, String);
@@ -23,7 +28,11 @@ struct Desk {
     outlets: Outlets,
     stop: CancellationToken,
     pokes: HashMap<Key, Pokes>,
-    tasks: JoinSet<(Key, bool)>,
+    tasks: JoinSet<bool>,
+    /// Whose each task is.
+    keys: HashMap<tokio::task::Id, Key>,
+    /// Those whose task has died: when they are tried again.
+    broken: Vec<(Instant, Key)>,
     /// The ModelServing of each thing, by its place.
     owners: HashMap<(Thing, Place), String>,
     /// The things of each ModelServing, by its place.
@@ -38,12 +47,15 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
     }
     let mut feed = Feed::new(&sources);
     let term = stop.child_token();
+    let speaking = tokio::spawn(outlets.voice.clone().run(term.clone()));
     let mut desk = Desk {
         sources,
         outlets,
         stop: term.clone(),
         pokes: HashMap::new(),
         tasks: JoinSet::new(),
+        keys: HashMap::new(),
+        broken: Vec::new(),
         owners: HashMap::new(),
         things: HashMap::new(),
     };
@@ -55,14 +67,19 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
                 Some(change) => desk.take(change),
                 None => break,
             },
-            Some(ended) = desk.tasks.join_next() => match ended {
-                Ok((_, false)) => break,
-                Ok((key, true)) => desk.ended(&key),
-                Err(_) => {
-                    tracing::error!("the task of a ModelServing has ended unexpectedly");
-                    break;
+            Some(ended) = desk.tasks.join_next_with_id() => {
+                let (id, may_write) = match ended {
+                    Ok((id, may_write)) => (id, Some(may_write)),
+                    Err(error) => (error.id(), None),
+                };
+                match (desk.keys.remove(&id), may_write) {
+                    (_, Some(false)) => break,
+                    (Some(key), Some(true)) => desk.ended(&key),
+                    (Some(key), None) => desk.died(key),
+                    (None, _) => {}
                 }
             },
+            () = sleep_until(desk.broken.iter().map(|(at, _)| *at).min()) => desk.retry(),
         }
         for change in feed.more() {
             desk.take(change);
@@ -71,6 +88,7 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
     // Whatever is being written ends before another begins.
     term.cancel();
     while desk.tasks.join_next().await.is_some() {}
+    let _said = speaking.await;
     desk.outlets.metrics.servings.set(0);
     desk.outlets.shown.clear();
 }
@@ -130,7 +148,7 @@ impl Desk {
     fn serving(&mut self, key: Key) {
         let known = self.pokes.get(&key);
         match (known, self.sources.written(&key)) {
-            (Some(pokes), _) => pokes.poke(|pending| pending.plan = true),
+            (Some(pokes), _) => pokes.poke(|_| {}),
             (None, Some(written)) => {
                 let pokes = Pokes::default();
                 let place = (key.namespace.clone(), key.name.clone());
@@ -139,9 +157,10 @@ impl Desk {
                 self.pokes.insert(key.clone(), pokes.clone());
                 self.outlets.metrics.servings.inc();
                 let (sources, outlets) = (self.sources.clone(), self.outlets.clone());
-                let keeper = Keeper::new(key.clone(), written, sources, outlets);
                 let stop = self.stop.clone();
-                self.tasks.spawn(async move { (key, keeper.run(pokes, stop).await) });
+                let keeper = Keeper::new(key.clone(), written, sources, outlets, stop);
+                let task = self.tasks.spawn(keeper.run(pokes));
+                self.keys.insert(task.id(), key);
             }
             (None, None) => {}
         }
@@ -154,6 +173,25 @@ impl Desk {
             self.outlets.shown.remove(key);
         }
         self.serving(key.clone());
+    }
+
+    /// A task has died: one bad object must not stop the others, nor take all our time.
+    fn died(&mut self, key: Key) {
+        tracing::error!(serving = %key, reason = "internal", "the task of a ModelServing has ended unexpectedly");
+        let reason = super::metrics::Reason { reason: "internal" };
+        self.outlets.metrics.errors.get_or_create(&reason).inc();
+        self.broken.push((Instant::now() + BROKEN, key));
+    }
+
+    /// Tries those again whose task has died some time ago.
+    fn retry(&mut self) {
+        let now = Instant::now();
+        let (due, later) = self.broken.drain(..).partition(|(at, _)| *at <= now);
+        self.broken = later;
+        let due: Vec<(Instant, Key)> = due;
+        for (_, key) in due {
+            self.ended(&key);
+        }
     }
 
     /// Something has come, changed or gone.

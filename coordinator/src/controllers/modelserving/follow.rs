@@ -7,6 +7,7 @@ use muster_modelserving::machine::Machine;
 use muster_modelserving::shape::Shape;
 use muster_modelserving::step::{Failure, Kind, Object, Step, Write};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::known::{Known, Thing};
 use super::metrics;
@@ -29,11 +30,15 @@ pub struct Course<'a> {
     pub known: &'a mut Known,
     /// The way out.
     pub outlets: &'a Outlets,
+    /// Told to end: what is left is left to whoever comes next.
+    pub stop: &'a CancellationToken,
 }
 
 /// What came of a write.
 enum Done {
     Made(Thing, Value),
+    /// Something of this name is there already.
+    Exists(Thing, String),
     Status(Box<Written>),
     Nothing,
 }
@@ -41,10 +46,11 @@ enum Done {
 // === impl Course ===
 
 impl Course<'_> {
-    /// Follows steps to their end or to a failure; the first one, if any.
-    pub async fn follow(&mut self, steps: &[Step]) -> Result<(), WriteError> {
-        let (mut at, mut first) = (0, None);
-        while at < steps.len() {
+    /// Follows steps to their end or to a failure; the first one, if any. Whether something that nobody here knows of
+    /// has a name that is needed.
+    pub async fn follow(&mut self, steps: &[Step]) -> Result<bool, WriteError> {
+        let (mut at, mut first, mut taken) = (0, None, false);
+        while at < steps.len() && !self.stop.is_cancelled() {
             let side = steps[at..].iter().take_while(|step| makes_pod(step)).count();
             let batch = &steps[at..at + side.max(1)];
             let mut results = Vec::with_capacity(batch.len());
@@ -60,6 +66,9 @@ impl Course<'_> {
                 match result {
                     Ok(done) => {
                         self.machine.done(step);
+                        if let Done::Exists(thing, name) = &done {
+                            taken |= !self.known.has(*thing, name);
+                        }
                         self.take(done);
                         self.tell(step);
                     }
@@ -75,31 +84,30 @@ impl Course<'_> {
             }
             at = next;
         }
-        first.map_or(Ok(()), Err)
+        first.map_or(Ok(taken), Err)
     }
 
     fn take(&mut self, done: Done) {
         match done {
-            Done::Made(thing, object) => self.known.made(thing, object),
+            Done::Made(thing, object) => self.known.made(thing, object, self.key),
             Done::Status(written) => *self.written = *written,
-            Done::Nothing => {}
+            Done::Exists(..) | Done::Nothing => {}
         }
     }
 
-    /// Events are written beside the steps: nothing waits for them.
+    /// Nothing waits for events.
     fn tell(&self, step: &Step) {
-        if step.notes.is_empty() {
-            return;
+        for note in &step.notes {
+            let about = self.written.reference();
+            self.outlets.voice.normal(about, note.reason, note.message.clone());
         }
-        let (events, about, notes) =
-            (self.outlets.events.clone(), self.written.reference(), step.notes.clone());
-        let room = self.outlets.room.clone();
-        tokio::spawn(async move {
-            let _room = room.acquire().await;
-            for note in notes {
-                events.normal(&about, note.reason, note.message).await;
-            }
-        });
+    }
+
+    /// Whether a thing that we have made is still there.
+    pub async fn is_there(&self, thing: Thing, name: &str, uid: &str) -> Result<bool, WriteError> {
+        let api = self.api(kind(thing));
+        let found = self.outlets.writer.look(&api, name).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
     }
 
     async fn write(&self, write: Option<&Write>) -> Result<Done, WriteError> {
@@ -154,8 +162,9 @@ impl Course<'_> {
                 let made = serde_json::to_value(made).unwrap_or_default();
                 Ok(Done::Made(thing(object.kind), made))
             }
-            // It exists already.
-            Err(WriteError::Conflict { .. }) => Ok(Done::Nothing),
+            Err(WriteError::Exists { .. }) => {
+                Ok(Done::Exists(thing(object.kind), object.name.clone()))
+            }
             Err(error) => Err(error),
         }
     }
@@ -168,15 +177,16 @@ impl Course<'_> {
     /// Writes the status; the object as it is then.
     pub async fn status(&self, status: Value) -> Result<Written, WriteError> {
         let (writer, key) = (&self.outlets.writer, self.key);
+        let uid = self.written.metadata().uid.clone().unwrap_or_default();
         let client = writer.client().clone();
         Ok(match key.shape {
             Shape::Kthena => {
                 let api: Api<KthenaServing> = Api::namespaced(client, &key.namespace);
-                Written::Kthena(writer.status(&api, &key.name, status).await?.into())
+                Written::Kthena(writer.status(&api, &key.name, &uid, status).await?.into())
             }
             Shape::Seed => {
                 let api: Api<SeedServing> = Api::namespaced(client, &key.namespace);
-                Written::Seed(writer.status(&api, &key.name, status).await?.into())
+                Written::Seed(writer.status(&api, &key.name, &uid, status).await?.into())
             }
         })
     }
@@ -202,6 +212,15 @@ fn thing(kind: Kind) -> Thing {
         Kind::Service => Thing::Service,
         Kind::PodGroup => Thing::PodGroup,
         Kind::ControllerRevision => Thing::Revision,
+    }
+}
+
+fn kind(thing: Thing) -> Kind {
+    match thing {
+        Thing::Pod => Kind::Pod,
+        Thing::Service => Kind::Service,
+        Thing::PodGroup => Kind::PodGroup,
+        Thing::Revision => Kind::ControllerRevision,
     }
 }
 

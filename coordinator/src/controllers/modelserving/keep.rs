@@ -1,14 +1,14 @@
 //! One task per ModelServing: it hears what has happened, asks the machine, and does what it says.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
 use muster_modelserving::api::{ModelServing, Spec};
 use muster_modelserving::machine::{Event, Machine};
 use muster_modelserving::step::Later;
 use muster_modelserving::store::GroupState;
-use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -17,22 +17,18 @@ use super::follow::Course;
 use super::known::{Happened, Known};
 use super::pokes::{Pending, Pokes};
 use super::shown::ServingStatus;
-use super::tables::{self, Table};
 use super::written::Written;
-use super::{Key, Outlets, Sources, metrics, sizes};
+use super::{Key, Outlets, Sources, metrics};
 use crate::controllers::ranktable::is_newer;
-use crate::events::reason::GENERATION_FAILED;
-use crate::names;
 use crate::write::WriteError;
+
+mod tables;
 
 /// The first wait after a failure; each next one is twice as long.
 const AGAIN: Duration = Duration::from_millis(250);
 
 /// The longest.
 const AGAIN_MOST: Duration = Duration::from_secs(30);
-
-/// What we have made must have been in the cache by then.
-const DOUBT: Duration = Duration::from_secs(5);
 
 /// One ModelServing and all that is known of it.
 pub struct Keeper {
@@ -49,8 +45,17 @@ pub struct Keeper {
     spec: Option<Spec>,
     /// A look is due, whatever happens.
     plan_at: Option<Instant>,
-    doubt_at: Option<Instant>,
+    /// How often in a row something failed.
     failures: u32,
+    /// Whether the machine has learned from what was there at the start.
+    restored: bool,
+    /// What has happened and was not told to the machine yet.
+    happened: Vec<Happened>,
+    /// What was asked for when the last plan was made.
+    asked: Option<Asked>,
+    /// The object as it was read last, and of which version.
+    read: Option<(String, Arc<ModelServing>)>,
+    stop: CancellationToken,
     /// What was said about rank tables, to say it once.
     said: Option<Trouble>,
     unreadable: Option<String>,
@@ -60,11 +65,38 @@ pub struct Keeper {
     shown: ServingStatus,
 }
 
+/// What a person asks for: with the same, nothing is to be planned anew.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked {
+    generation: Option<i64>,
+    annotations: Option<BTreeMap<String, String>>,
+    going: bool,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn of(serving: &ModelServing) -> Self {
+        let metadata = &serving.metadata;
+        Self {
+            generation: metadata.generation,
+            annotations: metadata.annotations.clone(),
+            going: metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
 // === impl Keeper ===
 
 impl Keeper {
     /// For a ModelServing that is there.
-    pub fn new(key: Key, written: Written, sources: Sources, outlets: Outlets) -> Self {
+    pub fn new(
+        key: Key,
+        written: Written,
+        sources: Sources,
+        outlets: Outlets,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             machine: Machine::new(key.shape),
             shown: ServingStatus::new(&key),
@@ -76,8 +108,12 @@ impl Keeper {
             later: Vec::new(),
             spec: None,
             plan_at: None,
-            doubt_at: None,
             failures: 0,
+            restored: false,
+            happened: Vec::new(),
+            asked: None,
+            read: None,
+            stop,
             said: None,
             unreadable: None,
             error: None,
@@ -85,17 +121,19 @@ impl Keeper {
     }
 
     /// Looks after it until it is gone, or until stopped. Whether this coordinator may still write.
-    pub async fn run(mut self, pokes: Pokes, stop: CancellationToken) -> bool {
-        let mut first = true;
+    pub async fn run(mut self, pokes: Pokes) -> bool {
+        let stop = self.stop.clone();
         loop {
             let pending = pokes.take();
             match self.sources.written(&self.key) {
+                // Another of the same name is another one.
+                Some(now) if now.metadata().uid != self.written.metadata().uid => return true,
                 None => return true,
                 Some(now) if is_newer(now.version(), self.written.version()) => self.written = now,
                 Some(_) => {}
             }
-            match self.look(pending, first).await {
-                Ok(looked) => first &= !looked,
+            match self.look(pending).await {
+                Ok(()) => {}
                 Err(WriteError::Deposed(deposed)) => {
                     tracing::warn!("{deposed}");
                     return false;
@@ -112,57 +150,55 @@ impl Keeper {
         }
     }
 
-    /// One look: what has happened, then a plan, if anything calls for one. Whether the object could be read.
-    async fn look(&mut self, pending: Pending, first: bool) -> Result<bool, WriteError> {
-        let serving = match self.written.read() {
-            Ok(serving) => serving,
-            Err(error) => {
-                self.cannot_read(&error.to_string());
-                return Ok(false);
-            }
-        };
-        self.unreadable = None;
+    /// One look: what has happened, then a plan, if anything calls for one.
+    async fn look(&mut self, pending: Pending) -> Result<(), WriteError> {
         let now = Instant::now();
-        let mut plan = pending.plan || first;
-        let mut happened = Vec::new();
         let mut names = pending.things;
-        if self.doubt_at.is_some_and(|at| at <= now) {
-            self.doubt_at = None;
-            names.extend(self.known.doubted());
+        for (thing, name, uid) in self.known.doubtful(now) {
+            let there = self.course().is_there(thing, &name, &uid).await?;
+            self.known.answered(thing, &name, there);
+            names.insert((thing, name));
         }
         for (thing, name) in &names {
-            self.known.look(&self.sources, &self.key, *thing, name, &mut happened);
+            self.known.look(&self.sources, &self.key, *thing, name, &mut self.happened);
         }
-        plan |= self.hear(&serving, happened, first, now).await?;
+        let Some(serving) = self.serving() else { return Ok(()) };
+        let asked = Asked::of(&serving);
+        let mut plan = pending.plan || self.asked.as_ref() != Some(&asked);
+        plan |= self.hear(&serving, now).await?;
         if self.plan_at.is_some_and(|at| at <= now) {
-            self.plan_at = None;
             plan = true;
         }
         let dress =
             Dress::of(&serving, self.key.shape, &self.sources.templates, &self.outlets.injection);
-        if plan {
-            self.plan(serving, &dress).await?;
+        // After a failure comes a pause, whatever happens in the meantime; but not if somebody asks for something else.
+        let pause = self.failures > 0
+            && self.asked.as_ref() == Some(&asked)
+            && self.plan_at.is_some_and(|at| at > now);
+        if plan && !pause {
+            self.plan_at = None;
+            self.asked = Some(asked);
+            let stuck = self.plan(&serving, &dress).await?;
+            self.tables(&dress).await?;
+            if !stuck {
+                self.failures = 0;
+                self.error = None;
+            }
+        } else {
+            self.tables(&dress).await?;
         }
-        self.tables(&dress).await?;
-        if self.known.is_fresh() && self.doubt_at.is_none() {
-            self.doubt_at = Some(Instant::now() + DOUBT);
-        }
-        Ok(true)
+        Ok(())
     }
 
     /// Tells the machine what has happened. Whether a plan is due.
-    async fn hear(
-        &mut self,
-        serving: &ModelServing,
-        happened: Vec<Happened>,
-        first: bool,
-        now: Instant,
-    ) -> Result<bool, WriteError> {
+    async fn hear(&mut self, serving: &ModelServing, now: Instant) -> Result<bool, WriteError> {
         let api = self.sources.pod_group_api();
         let mut heard = Vec::new();
+        let happened = std::mem::take(&mut self.happened);
         {
             let seen = self.known.seen(serving, self.key.shape, api);
-            if first {
+            if !self.restored {
+                self.restored = true;
                 heard.push(self.machine.restore(serving, &seen));
             } else {
                 if let Some(before) = self.spec.as_ref().filter(|before| **before != serving.spec) {
@@ -178,129 +214,83 @@ impl Keeper {
                     };
                     heard.push(self.machine.hear(event, serving, &seen));
                 }
-                let (due, later) = self.later.drain(..).partition(|(at, _)| *at <= now);
-                self.later = later;
-                let due: Vec<(Instant, Later)> = due;
-                for (_, Later::GraceOver { pod, uid }) in &due {
-                    let event = Event::GraceOver { pod, uid };
-                    heard.push(self.machine.hear(event, serving, &seen));
-                }
+            }
+            let (due, later) = self.later.drain(..).partition(|(at, _)| *at <= now);
+            self.later = later;
+            let due: Vec<(Instant, Later)> = due;
+            for (_, Later::GraceOver { pod, uid }) in &due {
+                let event = Event::GraceOver { pod, uid };
+                heard.push(self.machine.hear(event, serving, &seen));
             }
         }
         self.spec = Some(serving.spec.clone());
-        let (mut plan, mut result) = (false, Ok(()));
+        let (mut plan, mut result) = (false, Ok(false));
         for one in heard {
             plan |= one.reconcile;
             self.later.extend(one.later.into_iter().map(|(after, what)| (now + after, what)));
+            if one.steps.is_empty() {
+                continue;
+            }
             // What one of them cannot do does not keep the others from being done.
             let followed = self.course().follow(&one.steps).await;
             result = result.and(followed);
         }
-        self.swept(serving, &mut plan);
-        if result.is_err() {
+        plan |= self.swept(serving);
+        result.map(|_| plan)
+    }
+
+    /// One plan, and what it says. Whether it cannot go on.
+    async fn plan(&mut self, serving: &ModelServing, dress: &Dress) -> Result<bool, WriteError> {
+        let begun = Instant::now();
+        let api = self.sources.pod_group_api();
+        let plan = {
+            let seen = self.known.seen(serving, self.key.shape, api);
+            self.machine.plan(serving, &seen, dress, Timestamp::now())
+        };
+        self.outlets.metrics.looked(begun.elapsed());
+        let taken = self.course().follow(&plan.steps).await?;
+        let swept = self.swept(serving);
+        if let Some(error) = plan.error {
+            self.stuck(&error, dress);
+            return Ok(true);
+        }
+        if taken {
+            self.stuck("something else has a name that is needed", dress);
+            return Ok(true);
+        }
+        let now = Instant::now();
+        self.plan_at = plan.later.map(|after| now + after);
+        if plan.again || swept {
+            // Through the loop: somebody may have changed the object, or want us to end.
             self.plan_at = Some(now);
         }
-        result.map(|()| plan)
+        Ok(false)
     }
 
-    /// One plan, and what it says.
-    async fn plan(&mut self, serving: ModelServing, dress: &Dress) -> Result<(), WriteError> {
-        let mut serving = serving;
-        loop {
-            let begun = Instant::now();
-            let api = self.sources.pod_group_api();
-            let plan = {
-                let seen = self.known.seen(&serving, self.key.shape, api);
-                self.machine.plan(&serving, &seen, dress, Timestamp::now())
-            };
-            self.outlets.metrics.looked(begun.elapsed());
-            self.plan_at = plan.later.map(|after| Instant::now() + after);
-            let followed = self.course().follow(&plan.steps).await;
-            if followed.is_err() {
-                // The rest was dropped: it is looked at again, after a while.
-                self.plan_at = Some(Instant::now());
-            }
-            followed?;
-            let mut again = plan.again;
-            if let Some(error) = plan.error {
-                self.stuck(&error, dress);
-            } else {
-                self.failures = 0;
-                self.error = None;
-            }
-            self.swept(&serving, &mut again);
-            if !again {
-                return Ok(());
-            }
-            // Its status may be newer by now.
-            let Ok(newer) = self.written.read() else { return Ok(()) };
-            serving = newer;
-        }
-    }
-
-    fn swept(&mut self, serving: &ModelServing, plan: &mut bool) {
+    fn swept(&mut self, serving: &ModelServing) -> bool {
         let api = self.sources.pod_group_api();
         let seen = self.known.seen(serving, self.key.shape, api);
-        *plan |= self.machine.sweep(&seen);
+        self.machine.sweep(&seen)
     }
 
-    /// What is said of rank tables, and what their pods say of their groups.
-    async fn tables(&mut self, dress: &Dress) -> Result<(), WriteError> {
-        let Ok(serving) = self.written.read() else { return Ok(()) };
-        let mut status = serving.status.clone().unwrap_or_default();
-        (self.shown.rank_groups, self.shown.tables) = (0, 0);
-        let news = match dress {
-            Dress::Plain => {
-                self.said = None;
-                tables::clear(&mut status.conditions)
-            }
-            Dress::Trouble(trouble) => {
-                self.troubled(trouble);
-                let now = Timestamp::now().strftime("%FT%TZ").to_string();
-                tables::set(&mut status.conditions, Some(trouble), &[], &now)
-            }
-            Dress::Tables { tables: wanted, .. } => {
-                self.said = None;
-                for (pod, size) in sizes::outdated(wanted, self.known.pods()) {
-                    self.resize(&pod, &size).await?;
-                }
-                let groups = self.known.rank_groups();
-                let table = |group: &&String| Table {
-                    group: (*group).clone(),
-                    ready: self
-                        .sources
-                        .records
-                        .named(&self.key.namespace, &names::record(group))
-                        .and_then(|map| tables::read(&map)),
-                };
-                let all: Vec<Table> = groups.iter().map(table).collect();
-                self.shown.rank_groups = all.len();
-                self.shown.tables = all.iter().filter(|table| table.is_there()).count();
-                let now = Timestamp::now().strftime("%FT%TZ").to_string();
-                tables::set(&mut status.conditions, None, &all, &now)
-            }
-        };
-        self.shown.trouble = tables::failure(&status.conditions).map(str::to_owned);
-        if news {
-            let status = serde_json::to_value(&status).unwrap_or_default();
-            self.written = self.course().status(status).await?;
+    /// The object in the one form that is worked on; none if it cannot be read, which is said once.
+    fn serving(&mut self) -> Option<Arc<ModelServing>> {
+        if let Some((version, serving)) = &self.read
+            && version == self.written.version()
+        {
+            return Some(serving.clone());
         }
-        Ok(())
-    }
-
-    async fn resize(&mut self, pod: &str, size: &str) -> Result<(), WriteError> {
-        let writer = &self.outlets.writer;
-        let api: kube::Api<Pod> =
-            kube::Api::namespaced(writer.client().clone(), &self.key.namespace);
-        let change = json!({"metadata": {"annotations": {names::RANK_GROUP_SIZE: size}}});
-        match writer.merge(&api, pod, &change).await {
-            Ok(_) => {
-                let write = metrics::Write { verb: "mark", kind: "Pod" };
-                self.outlets.metrics.writes.get_or_create(&write).inc();
-                Ok(())
+        match self.written.read() {
+            Ok(serving) => {
+                let serving = Arc::new(serving);
+                self.unreadable = None;
+                self.read = Some((self.written.version().to_owned(), serving.clone()));
+                Some(serving)
             }
-            Err(WriteError::Gone { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => {
+                self.cannot_read(&error.to_string());
+                None
+            }
         }
     }
 
@@ -311,6 +301,7 @@ impl Keeper {
             machine: &mut self.machine,
             known: &mut self.known,
             outlets: &self.outlets,
+            stop: &self.stop,
         }
     }
 
@@ -340,15 +331,6 @@ impl Keeper {
         self.plan_at = Some(Instant::now() + wait);
     }
 
-    /// Says once what is wrong.
-    fn troubled(&mut self, trouble: &Trouble) {
-        if self.said.as_ref() == Some(trouble) {
-            return;
-        }
-        self.said = Some(trouble.clone());
-        self.warn(GENERATION_FAILED, trouble.message.clone());
-    }
-
     fn cannot_read(&mut self, error: &str) {
         if self.unreadable.as_deref() == Some(error) {
             return;
@@ -359,8 +341,7 @@ impl Keeper {
     }
 
     fn warn(&self, reason: &'static str, message: String) {
-        let (events, about) = (self.outlets.events.clone(), self.written.reference());
-        tokio::spawn(async move { events.warning(&about, reason, message).await });
+        self.outlets.voice.warning(self.written.reference(), reason, message);
     }
 
     /// Puts it on the status page as it is now.
@@ -382,11 +363,11 @@ impl Keeper {
     /// When the next look is due without anything happening.
     fn due(&self) -> Option<Instant> {
         let later = self.later.iter().map(|(at, _)| *at);
-        later.chain(self.plan_at).chain(self.doubt_at).min()
+        later.chain(self.plan_at).chain(self.known.doubt_at()).min()
     }
 }
 
-async fn sleep_until(moment: Option<Instant>) {
+pub(super) async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,

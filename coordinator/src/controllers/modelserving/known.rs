@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -14,12 +15,16 @@ use muster_modelserving::naming;
 use muster_modelserving::seen::{PodGroupApi, Seen};
 use muster_modelserving::shape::Shape;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::written::PodGroup;
 use super::{Key, Sources};
 use crate::controllers::ranktable::is_newer;
 use crate::names;
 use crate::watch::Watch;
+
+/// What we have made should be in the cache after this long.
+const DOUBT: Duration = Duration::from_secs(5);
 
 /// What a ModelServing has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,8 +56,8 @@ pub enum Happened {
 #[derive(Debug)]
 struct Shelf<K> {
     things: BTreeMap<String, Arc<K>>,
-    /// Made by us, and not yet in the cache.
-    fresh: BTreeSet<String>,
+    /// Made by us, and not yet in the cache: since when.
+    fresh: BTreeMap<String, Instant>,
 }
 
 /// What one ModelServing's task has seen.
@@ -68,7 +73,7 @@ pub struct Known {
 
 impl<K> Default for Shelf<K> {
     fn default() -> Self {
-        Self { things: BTreeMap::new(), fresh: BTreeSet::new() }
+        Self { things: BTreeMap::new(), fresh: BTreeMap::new() }
     }
 }
 
@@ -84,7 +89,7 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
         let before = self.things.get(name).cloned();
         let version = |thing: &Arc<K>| thing.resource_version().unwrap_or_default();
         match (&before, &now) {
-            (Some(_), None) if self.fresh.contains(name) => return (None, None),
+            (Some(_), None) if self.fresh.contains_key(name) => return (None, None),
             (Some(before), Some(now)) if !is_newer(&version(now), &version(before)) => {
                 // The watch has not come as far as we have, or brings what we have made.
                 if version(now) == version(before) {
@@ -103,17 +108,19 @@ impl<K: Resource<DynamicType = ()> + Clone + 'static> Shelf<K> {
     }
 
     /// We have made this.
-    fn made(&mut self, thing: K) {
+    fn made(&mut self, thing: K, key: &Key) {
         let name = thing.name_any();
-        if !self.things.contains_key(&name) {
-            self.fresh.insert(name.clone());
+        // What does not carry our name is not in the caches, and never will be.
+        if !self.things.contains_key(&name) && is_of(thing.meta(), key) {
+            self.fresh.insert(name.clone(), Instant::now());
             self.things.insert(name, Arc::new(thing));
         }
     }
 
-    /// Whatever is still not in the cache has been there too shortly to be seen.
-    fn doubt(&mut self) -> BTreeSet<String> {
-        std::mem::take(&mut self.fresh)
+    /// What should have been in the cache by now: names and uids.
+    fn doubtful(&self, now: Instant) -> impl Iterator<Item = (String, String)> {
+        let old = self.fresh.iter().filter(move |(_, since)| **since + DOUBT <= now);
+        old.filter_map(|(name, _)| Some((name.clone(), self.things.get(name)?.uid()?)))
     }
 }
 
@@ -149,32 +156,63 @@ impl Known {
         }
     }
 
-    /// What we have made and the cache has not shown since: to be looked at once more.
-    pub fn doubted(&mut self) -> Vec<(Thing, String)> {
-        let each =
-            |thing, names: BTreeSet<String>| names.into_iter().map(move |name| (thing, name));
-        each(Thing::Pod, self.pods.doubt())
-            .chain(each(Thing::Service, self.services.doubt()))
-            .chain(each(Thing::PodGroup, self.pod_groups.doubt()))
-            .chain(each(Thing::Revision, self.revisions.doubt()))
-            .collect()
+    /// What we have made and the cache has not shown for long: the API server is to be asked. Name and uid.
+    pub fn doubtful(&self, now: Instant) -> Vec<(Thing, String, String)> {
+        let pods = self.pods.doubtful(now).map(|(name, uid)| (Thing::Pod, name, uid));
+        let services = self.services.doubtful(now).map(|(name, uid)| (Thing::Service, name, uid));
+        let groups = self.pod_groups.doubtful(now).map(|(name, uid)| (Thing::PodGroup, name, uid));
+        let revisions =
+            self.revisions.doubtful(now).map(|(name, uid)| (Thing::Revision, name, uid));
+        pods.chain(services).chain(groups).chain(revisions).collect()
     }
 
-    /// Whether something that we have made is not in the cache yet.
-    pub fn is_fresh(&self) -> bool {
+    /// The API server was asked: it is still there, or not any more.
+    pub fn answered(&mut self, thing: Thing, name: &str, there: bool) {
+        let fresh = self.fresh_mut(thing);
+        match there {
+            true => drop(fresh.insert(name.to_owned(), Instant::now())),
+            false => drop(fresh.remove(name)),
+        }
+    }
+
+    fn fresh_mut(&mut self, thing: Thing) -> &mut BTreeMap<String, Instant> {
+        match thing {
+            Thing::Pod => &mut self.pods.fresh,
+            Thing::Service => &mut self.services.fresh,
+            Thing::PodGroup => &mut self.pod_groups.fresh,
+            Thing::Revision => &mut self.revisions.fresh,
+        }
+    }
+
+    /// When the next of what we have made becomes doubtful.
+    pub fn doubt_at(&self) -> Option<Instant> {
         let fresh =
             [&self.pods.fresh, &self.services.fresh, &self.pod_groups.fresh, &self.revisions.fresh];
-        fresh.iter().any(|names| !names.is_empty())
+        fresh.iter().flat_map(|fresh| fresh.values()).min().map(|since| *since + DOUBT)
+    }
+
+    /// Whether something of this name is known.
+    pub fn has(&self, thing: Thing, name: &str) -> bool {
+        match thing {
+            Thing::Pod => self.pods.things.contains_key(name),
+            Thing::Service => self.services.things.contains_key(name),
+            Thing::PodGroup => self.pod_groups.things.contains_key(name),
+            Thing::Revision => self.revisions.things.contains_key(name),
+        }
     }
 
     /// We have made this, and the API server answers with it.
-    pub fn made(&mut self, thing: Thing, object: Value) {
+    pub fn made(&mut self, thing: Thing, object: Value, key: &Key) {
         // What cannot be read is seen when the watch brings it.
         match thing {
-            Thing::Pod => serde_json::from_value(object).map(|it| self.pods.made(it)),
-            Thing::Service => serde_json::from_value(object).map(|it| self.services.made(it)),
-            Thing::PodGroup => serde_json::from_value(object).map(|it| self.pod_groups.made(it)),
-            Thing::Revision => serde_json::from_value(object).map(|it| self.revisions.made(it)),
+            Thing::Pod => serde_json::from_value(object).map(|it| self.pods.made(it, key)),
+            Thing::Service => serde_json::from_value(object).map(|it| self.services.made(it, key)),
+            Thing::PodGroup => {
+                serde_json::from_value(object).map(|it| self.pod_groups.made(it, key))
+            }
+            Thing::Revision => {
+                serde_json::from_value(object).map(|it| self.revisions.made(it, key))
+            }
         }
         .unwrap_or_default();
     }

@@ -132,6 +132,7 @@ pub async fn fly(key: GroupKey, task: Task, writer: Writer, hub: Hub) -> Landed 
         Ok(landed) => landed,
         Err(
             error @ (WriteError::Conflict { .. }
+            | WriteError::Exists { .. }
             | WriteError::Late { .. }
             | WriteError::Gone { .. }),
         ) => {

@@ -125,6 +125,9 @@ impl Default for Patience {
     }
 }
 
+/// Pods of two objects of this kind never share a table, whatever they are called.
+const SERVING: &str = muster_modelserving::api::KIND;
+
 // === impl Group ===
 
 impl Group {
@@ -215,6 +218,18 @@ impl Group {
                 );
             }
         };
+        let mut servings = live.iter().filter_map(|member| member.owner.as_ref());
+        let first = servings.find(|owner| owner.kind == SERVING);
+        if let Some(first) = first
+            && let Some(other) =
+                servings.find(|owner| owner.kind == SERVING && owner.uid != first.uid)
+        {
+            let message = format!(
+                "ModelServings {} and {} both have pods in it: rename one of them",
+                first.name, other.name
+            );
+            return wait(reason::INVALID_MARKS, message);
+        }
         if live.is_empty() {
             let message = format!("{done} pods have finished");
             return wait(reason::FINISHED, message);

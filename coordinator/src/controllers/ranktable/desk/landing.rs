@@ -131,7 +131,14 @@ impl Desk {
                 return false;
             }
             Landed::Failed { error, now: there } => {
-                if !matches!(error, WriteError::Conflict { .. }) {
+                // A record that goes with its owner, or that another has made: nothing that somebody should mend.
+                let nobodys_fault = matches!(
+                    error,
+                    WriteError::Conflict { .. }
+                        | WriteError::Exists { .. }
+                        | WriteError::Gone { .. }
+                );
+                if !nobodys_fault {
                     metrics.errors.get_or_create(&Reason { reason: error.reason() }).inc();
                     tracing::warn!(group = %key, reason = error.reason(), "{error}");
                 }

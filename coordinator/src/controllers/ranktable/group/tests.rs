@@ -223,6 +223,28 @@ fn the_ranks_of_a_model_serving_follow_its_pods_unless_somebody_says_otherwise()
 }
 
 #[test]
+fn two_model_servings_never_share_a_table() {
+    let owned = |name: &str, uid: &str| {
+        let owner = json!({"apiVersion": "workload.kthena.io/v1alpha1", "kind": "ModelServing",
+            "name": uid, "uid": uid, "controller": true});
+        holding(changed(name, 2, json!({"metadata": {"ownerReferences": [owner]}})), name)
+    };
+    let verdict = |second: &str| {
+        let mut one = group([owned("a", "x"), owned("b", second)]);
+        one.record = Some(Arc::new(Record::default()));
+        look(&one, 1).verdict
+    };
+    assert_ne!(verdict("x").reason, "InvalidMarks");
+    let told = verdict("y");
+    assert_eq!(
+        (told.reason, told.message.contains("x and y")),
+        ("InvalidMarks", true),
+        "{}",
+        told.message
+    );
+}
+
+#[test]
 fn a_config_map_of_somebody_else_is_left_alone() {
     let mut one = group([holding(pod("a", 1), "A")]);
     one.record = Some(Arc::new(Record { foreign: true, ..Record::default() }));
