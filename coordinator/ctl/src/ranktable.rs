@@ -73,7 +73,10 @@ pub(crate) fn check(args: &CheckArgs, out: &mut dyn Write) -> Result<bool, Failu
 
 pub(crate) fn diff(args: &DiffArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let (before, after) = (input::text(&args.before)?, input::text(&args.after)?);
-    let diff = muster_ranktable::diff(&before, &after).map_err(Failure::wrong)?;
+    let diff = muster_ranktable::diff(&before, &after).map_err(|error| {
+        let path = if error.is_of_the_first() { &args.before } else { &args.after };
+        Failure::Usage(format!("{}: {error}", path.display()))
+    })?;
     match args.output {
         Output::Text => write!(out, "{diff}")?,
         Output::Json => {

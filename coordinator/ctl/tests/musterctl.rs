@@ -139,6 +139,8 @@ fn a_table_is_checked_and_compared() {
     assert_eq!(desk.run(&["ranktable", "check", "empty.json"]).0, 1);
     assert_eq!(desk.run(&["ranktable", "check", "absent.json"]).0, 2);
     assert_eq!(desk.run(&["ranktable", "diff", "good.json", "good.json"]).0, 0);
+    let (code, _, error) = desk.run(&["ranktable", "diff", "good.json", "empty.json"]);
+    assert!(code == 2 && error.contains("empty.json: the second table is no"), "{code} {error}");
     let (code, out, _) = desk.run(&["ranktable", "diff", "good.json", "bad.json"]);
     assert_eq!((code, out.as_str()), (1, "~ server s device 0: rank 0 -> 1\n"));
 }

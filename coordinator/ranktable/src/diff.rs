@@ -56,6 +56,16 @@ pub enum DiffError {
     },
 }
 
+// === impl DiffError ===
+
+impl DiffError {
+    /// Whether it is about the first of the two tables.
+    pub fn is_of_the_first(&self) -> bool {
+        let (Self::NotJson { which, .. } | Self::Unknown { which }) = self;
+        *which == "first"
+    }
+}
+
 /// Members by server and device, with rank and address.
 pub(crate) type Members = BTreeMap<Seat, (u64, String)>;
 
