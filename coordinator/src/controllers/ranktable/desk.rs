@@ -351,7 +351,8 @@ impl Desk {
         }
         let standing = entry.standing(&outlook.step);
         let late = entry.is_late(patience, now);
-        if standing.as_ref().is_some_and(|standing| !standing.is_complete()) {
+        let delivering = standing.as_ref().is_some_and(|standing| !standing.is_complete());
+        if delivering {
             let late = entry.late_at(patience).filter(|late| *late > now);
             again = [again, late].into_iter().flatten().min();
         }
@@ -369,7 +370,12 @@ impl Desk {
         };
         let task = entry.task(outlook.step.clone(), &template, epoch, now, input);
         let task = task.or_else(|| {
-            let news = entry.is_news(&outlook, &conditions);
+            let mut news = entry.is_news(&outlook, &conditions);
+            let settled = entry.settles_at(&outlook, delivering && !late);
+            if let Some(settled) = settled.filter(|at| news && *at > now) {
+                again = Some(again.map_or(settled, |again| again.min(settled)));
+                news = false;
+            }
             let record = entry.group.record.as_ref().filter(|_| news)?;
             let resource_version = record.resource_version.clone();
             Some(Task::Conditions { resource_version, conditions: conditions.clone() })

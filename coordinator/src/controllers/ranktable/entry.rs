@@ -20,6 +20,9 @@ use crate::hub::Hub;
 /// Permissions of a table: a pod's containers may run as anybody.
 const MODE: u32 = 0o644;
 
+/// How long a group must wait for something before its record says so.
+const SETTLED: Duration = Duration::from_secs(1);
+
 /// First wait after a write that failed; it doubles.
 const AGAIN: Duration = Duration::from_millis(200);
 /// Longest wait.
@@ -375,6 +378,19 @@ impl Entry {
     /// Whether everybody should have had the table by now.
     pub fn is_late(&self, patience: &Patience, now: Timestamp) -> bool {
         self.late_at(patience).is_some_and(|late| late <= now)
+    }
+
+    /// While pods come, say what they hold and get their table, each of these steps is over in a moment: only one that
+    /// lasts is worth a write of its own. When it has lasted long enough; none: at once.
+    pub fn settles_at(&self, outlook: &Outlook, delivering: bool) -> Option<Timestamp> {
+        const PASSING: [&str; 3] =
+            [reason::WAITING_FOR_PODS, reason::WAITING_FOR_DEVICES, reason::WAITING_FOR_ADDRESSES];
+        let since = match &outlook.verdict {
+            verdict if !verdict.ready && PASSING.contains(&verdict.reason) => self.group.lacking,
+            verdict if verdict.ready && delivering => self.recorded,
+            _ => None,
+        };
+        since?.checked_add(SETTLED).ok()
     }
 
     /// When everybody should have it.
