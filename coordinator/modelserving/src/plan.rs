@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
             match leftover {
                 Leftover::Group(group) => self.delete_group(&group),
                 Leftover::Instance(at) => {
-                    let steps = deletion::instance_again(self.seen, &at);
+                    let steps = deletion::instance_again(self.serving, self.seen, &at);
                     self.push_apart(steps);
                 }
             }
@@ -147,7 +147,7 @@ impl<'a> Draft<'a> {
             if !revisions.iter().any(|kept| kept == name) {
                 let after = self.plan.steps.len() + 1;
                 let failure = Failure::GoOnAt(after);
-                let step = Step::delete(Kind::ControllerRevision, name);
+                let step = Step::delete(Kind::ControllerRevision, &seen.read(&known.metadata));
                 self.push(Step { failure, ..step });
             }
         }
@@ -205,7 +205,7 @@ impl<'a> Draft<'a> {
     }
 
     fn delete_instance(&mut self, at: &At) {
-        let deletion = deletion::instance(&self.store, self.seen, at);
+        let deletion = deletion::instance(self.serving, &self.store, self.seen, at);
         self.plan.again |= deletion.gone;
         self.push_apart(deletion.steps);
     }

@@ -67,7 +67,7 @@ impl Hearing<'_> {
             return;
         }
         // Another has taken its place: whoever made that has made up for the loss.
-        if self.seen.pod_named(thing.name).is_some_and(|other| other.uid != pod.uid) {
+        if self.seen.pod_named(thing.name).is_some_and(|other| other.thing.uid != thing.uid) {
             return;
         }
         let group: Arc<str> = thing.group.into();
@@ -81,7 +81,8 @@ impl Hearing<'_> {
                 if self.state(&group) == Some(GroupState::Running) {
                     self.apply(Change::Group(group, GroupState::Creating));
                 }
-                let deletion = deletion::instance(&self.machine.store, self.seen, &at(thing));
+                let store = &self.machine.store;
+                let deletion = deletion::instance(self.serving, store, self.seen, &at(thing));
                 self.delete(deletion);
             }
             _ => {}
@@ -108,7 +109,7 @@ impl Hearing<'_> {
         if far && gang.is_none_or(|gang| gang.is_empty()) {
             let known = self.seen.pod_groups().filter(|pod_group| pod_group.thing.ours);
             let known = known.filter(|_| self.seen.pod_groups_api != PodGroupApi::Absent);
-            let deletes = known.map(|it| Step::delete(Kind::PodGroup, it.thing.name));
+            let deletes = known.map(|it| Step::delete(Kind::PodGroup, &it.thing));
             self.heard.steps.extend(deletes);
         }
         self.heard.reconcile = true;
@@ -117,7 +118,7 @@ impl Hearing<'_> {
     /// A pod that failed has had its time; it goes if it is still the same and not ready.
     pub fn grace_over(&mut self, name: &str, uid: &str) {
         self.machine.graced.remove(uid);
-        let pod = self.seen.pod_named(name).filter(|pod| pod.uid == uid);
+        let pod = self.seen.pod_named(name).filter(|pod| pod.thing.uid == uid && pod.thing.ours);
         if pod.is_some_and(|pod| !pod.ready) {
             self.delete_pod(name, uid);
         }
@@ -147,7 +148,7 @@ impl Hearing<'_> {
 
     /// The pod goes, at once or when it has had its time. Who depends on it is no longer ready.
     fn pod_failed(&mut self, pod: &PodSeen<'_>) {
-        if !self.machine.graced.insert(pod.uid.into()) {
+        if !self.machine.graced.insert(pod.thing.uid.into()) {
             return;
         }
         let thing = &pod.thing;
@@ -162,10 +163,10 @@ impl Hearing<'_> {
         let grace = self.serving.spec.template.restart_grace_period_seconds.unwrap_or_default();
         match u64::try_from(grace) {
             Ok(grace @ 1..) => {
-                let later = Later::GraceOver { pod: thing.name.into(), uid: pod.uid.into() };
+                let later = Later::GraceOver { pod: thing.name.into(), uid: thing.uid.into() };
                 self.heard.later.push((Duration::from_secs(grace), later));
             }
-            _ => self.delete_pod(thing.name, pod.uid),
+            _ => self.delete_pod(thing.name, thing.uid),
         }
         self.heard.reconcile = true;
     }

@@ -79,6 +79,10 @@ impl Draft<'_> {
         self.kept = true;
         let name = naming::revision(naming::name(self.serving), &self.revision);
         let known = self.seen.revision_named(&name);
+        // It keeps the same templates, and it is not ours to replace.
+        if known.is_some_and(|known| !self.seen.read(&known.metadata).ours) {
+            return;
+        }
         let roles = &self.serving.spec.template.roles;
         let writes =
             controller_revision::keep(self.serving, self.shape, &self.revision, roles, known);

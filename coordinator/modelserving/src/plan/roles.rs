@@ -69,15 +69,8 @@ impl Draft<'_> {
         revision: &Arc<str>,
         protected: bool,
     ) {
-        let seen = self.seen;
-        let mut there = 0i64;
-        for pod in seen.pods_of(group, &role.name, &instance.id) {
-            there += 1;
-            if !pod.thing.ours {
-                self.soon();
-            }
-        }
-        if there > i64::from(role.worker_replicas) {
+        let there = self.seen.pods_of(group, &role.name, &instance.id).count();
+        if i64::try_from(there).unwrap_or(i64::MAX) > i64::from(role.worker_replicas) {
             return;
         }
         let mut revision = revision.clone();

@@ -284,8 +284,10 @@ impl Cluster {
                 };
                 let names: Vec<String> =
                     self.pods.iter().filter(|(_, pod)| has(pod)).map(|it| it.0.clone()).collect();
+                // Recorded selectors do not name the ModelServing.
+                let selector = labels.iter().filter(|(key, _)| **key != naming::NAME);
                 let selector: Vec<String> =
-                    labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                    selector.map(|(key, value)| format!("{key}={value}")).collect();
                 let (selector, list) = (selector.join(","), names.join(","));
                 self.record.calls.push(format!("deleteCollection Pod [{selector}] -> {list}"));
                 for name in names {
@@ -351,15 +353,12 @@ impl Cluster {
 
     fn delete(&mut self, kind: Kind, name: &str, uid: Option<&str>) {
         let there = match kind {
-            Kind::Pod => {
-                let pod = self.pods.get(name);
-                pod.is_some_and(|pod| uid.is_none() || pod.metadata.uid.as_deref() == uid)
-            }
-            Kind::Service => self.services.contains_key(name),
-            Kind::PodGroup => self.pod_groups.contains_key(name),
-            Kind::ControllerRevision => self.revisions.contains_key(name),
+            Kind::Pod => self.pods.get(name).map(|it| &it.metadata),
+            Kind::Service => self.services.get(name).map(|it| &it.metadata),
+            Kind::PodGroup => self.pod_groups.get(name).map(|it| &it.0),
+            Kind::ControllerRevision => self.revisions.get(name).map(|it| &it.metadata),
         };
-        if !there {
+        if there.is_none_or(|it| uid.is_some() && it.uid.as_deref() != uid) {
             return;
         }
         self.record.calls.push(format!("delete {} {name}", kind.name()));
