@@ -92,7 +92,7 @@ fn pods<'a>(
     if !shared {
         return vec![Step::write(Write::DeletePods(labels))];
     }
-    let staying = ours.filter(|pod| !pod.terminating);
+    let staying = ours.filter(|pod| !pod.thing.terminating);
     staying.map(|pod| Step::delete(Kind::Pod, &pod.thing)).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::plugins::Chain;
 use crate::readiness;
 use crate::seen::{PodGroupApi, PodSeen, Seen, ThingSeen};
-use crate::step::{Failure, Heard, Kind, Later, Note, Step, Write};
+use crate::step::{Failure, Heard, Kind, Later, Note, Step};
 use crate::store::{At, Change, GroupState, InstanceState};
 use crate::wanted::{Wanted, hides_hash};
 
@@ -27,7 +27,7 @@ impl Hearing<'_> {
     /// A pod was added or changed. Being ready counts more than having failed before; losing readiness alone changes
     /// nothing.
     pub fn pod_changed(&mut self, pod: &PodSeen<'_>) {
-        if pod.terminating || !pod.thing.ours {
+        if pod.thing.terminating || !pod.thing.ours {
             return;
         }
         if pod.ready {
@@ -39,7 +39,7 @@ impl Hearing<'_> {
 
     /// A pod that is there already: it says what its group and its instance were made from.
     pub fn pod_found(&mut self, pod: &PodSeen<'_>) {
-        if pod.terminating || !pod.thing.ours {
+        if pod.thing.terminating || !pod.thing.ours {
             return;
         }
         if pod.ready || !(pod.failed || pod.restarted) {
@@ -63,6 +63,7 @@ impl Hearing<'_> {
     /// A pod is gone: what goes with it is up to the recovery policy.
     pub fn pod_gone(&mut self, pod: &PodSeen<'_>) {
         let thing = &pod.thing;
+        self.machine.graced.remove(thing.uid);
         if !thing.ours || self.deleting(thing) {
             return;
         }
@@ -117,10 +118,10 @@ impl Hearing<'_> {
 
     /// A pod that failed has had its time; it goes if it is still the same and not ready.
     pub fn grace_over(&mut self, name: &str, uid: &str) {
-        self.machine.graced.remove(uid);
         let pod = self.seen.pod_named(name).filter(|pod| pod.thing.uid == uid && pod.thing.ours);
-        if pod.is_some_and(|pod| !pod.ready) {
-            self.delete_pod(name, uid);
+        match pod.filter(|pod| !pod.ready) {
+            Some(pod) => self.delete_pod(&pod.thing),
+            None => drop(self.machine.graced.remove(uid)),
         }
     }
 
@@ -128,7 +129,7 @@ impl Hearing<'_> {
         if Chain::read(&self.serving.spec.plugins).is_err() {
             return;
         }
-        self.know(pod);
+        self.heard.reconcile |= self.know(pod);
         let thing = &pod.thing;
         let at = at(thing);
         let instance = self.machine.store.instance(thing.group, thing.role, thing.role_id);
@@ -137,10 +138,12 @@ impl Hearing<'_> {
         if creating && readiness::instance(self.serving, self.seen, group, role, id) {
             self.apply(Change::Instance(at, InstanceState::Running));
             self.note(Note::role("Running", group, role, id));
+            self.heard.reconcile = true;
         }
         let known = self.machine.store.group(group);
         let ready = known.is_some_and(|group| readiness::group(self.serving, group));
-        if ready && self.state(group) != Some(GroupState::Deleting) {
+        let state = self.state(group);
+        if ready && !matches!(state, Some(GroupState::Deleting | GroupState::Running)) {
             self.apply(Change::Group(group.into(), GroupState::Running));
             self.heard.reconcile = true;
         }
@@ -166,7 +169,7 @@ impl Hearing<'_> {
                 let later = Later::GraceOver { pod: thing.name.into(), uid: thing.uid.into() };
                 self.heard.later.push((Duration::from_secs(grace), later));
             }
-            _ => self.delete_pod(thing.name, thing.uid),
+            _ => self.delete_pod(thing),
         }
         self.heard.reconcile = true;
     }
@@ -192,11 +195,12 @@ impl Hearing<'_> {
         true
     }
 
-    fn know(&mut self, pod: &PodSeen<'_>) {
+    /// Whether that is news.
+    fn know(&mut self, pod: &PodSeen<'_>) -> bool {
         let at = at(&pod.thing);
         let known = self.machine.store.instance(&at.group, &at.role, &at.id);
         if known.is_some() {
-            return;
+            return false;
         }
         let mut roles = self.serving.spec.template.roles.iter();
         let role = roles.find(|role| role.name == pod.thing.role);
@@ -205,6 +209,7 @@ impl Hearing<'_> {
             _ => self.hash_of(pod).unwrap_or_default().into(),
         };
         self.apply(Change::AddInstance { at, revision: pod.revision.into(), hash });
+        true
     }
 
     /// For pods that do not say it: the hash of their role, in the revision that they name.
@@ -226,17 +231,16 @@ impl Hearing<'_> {
         self.heard.steps.push(Step { notes: vec![note], ..Step::default() });
     }
 
-    /// Whether it can be removed matters to nobody else.
-    fn delete_pod(&mut self, name: &str, uid: &str) {
-        let over = vec![Change::GraceOver(uid.into())];
-        let (name, uid) = (name.to_owned(), Some(uid.to_owned()));
-        let write = Write::Delete { kind: Kind::Pod, name, uid };
+    /// Whether it can be removed matters to nobody else. If not, it has no time left: the next plan removes it.
+    fn delete_pod(&mut self, thing: &ThingSeen<'_>) {
+        let undo = vec![Change::GraceOver(thing.uid.into())];
         let failure = Failure::GoOnAt(self.heard.steps.len() + 1);
-        let step = Step { changes: over.clone(), undo: over, failure, ..Step::write(write) };
+        let step = Step { undo, failure, ..Step::delete(Kind::Pod, thing) };
         self.heard.steps.push(step);
     }
 
-    /// That it is on its way out is known at once; that it is gone, when all is done.
+    /// That it is on its way out is known at once; that it is gone, when all is done. Nobody hears twice of what has
+    /// happened: it stays on its way out if a write fails, and the next plan goes on with it.
     fn delete(&mut self, deletion: Deletion) {
         self.heard.reconcile |= deletion.gone;
         for (place, mut step) in deletion.steps.into_iter().enumerate() {
@@ -244,6 +248,7 @@ impl Hearing<'_> {
                 let changes = std::mem::take(&mut step.changes);
                 changes.into_iter().for_each(|change| self.apply(change));
             }
+            step.undo.clear();
             self.heard.steps.push(step);
         }
     }

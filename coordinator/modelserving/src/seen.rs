@@ -51,6 +51,8 @@ pub struct ThingSeen<'a> {
     pub uid: &'a str,
     /// This very ModelServing owns it, not one of the same name that is gone.
     pub ours: bool,
+    /// On its way out.
+    pub terminating: bool,
     /// Its group.
     pub group: &'a str,
     /// Its role.
@@ -76,8 +78,6 @@ pub struct PodSeen<'a> {
     pub failed: bool,
     /// `Running` or `Pending`, and a container of it has been started again.
     pub restarted: bool,
-    /// On its way out.
-    pub terminating: bool,
     /// What it costs to remove it.
     pub cost: i64,
 }
@@ -147,6 +147,7 @@ impl<'a> Seen<'a> {
             name: metadata.name.as_deref().unwrap_or_default(),
             uid: metadata.uid.as_deref().unwrap_or_default(),
             ours: self.is_ours(metadata),
+            terminating: metadata.deletion_timestamp.is_some(),
             group: label(naming::GROUP),
             role: label(naming::ROLE),
             role_id: label(naming::ROLE_ID),
@@ -280,7 +281,6 @@ impl<'a> PodSeen<'a> {
             failed: phase == "Failed",
             restarted: matches!(phase, "Running" | "Pending")
                 && containers.any(|container| container.restart_count > 0),
-            terminating: pod.metadata.deletion_timestamp.is_some(),
             cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
         }
     }

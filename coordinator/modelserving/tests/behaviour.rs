@@ -281,6 +281,23 @@ fn a_number_that_is_a_typing_error_does_not_fill_the_memory() {
 }
 
 #[test]
+fn a_pod_that_stays_ready_asks_for_nothing() {
+    let mut cluster = started(&serving());
+    cluster.pod_is_ready("llm-0-server-0-0");
+    assert_eq!(cluster.settle(), 0, "no plan is made");
+}
+
+#[test]
+fn what_cannot_be_made_is_not_tried_again_at_once() {
+    let mut many = serving();
+    many["spec"]["replicas"] = 3000.into();
+    many["spec"]["plugins"] = json!([{"name": "nobody-knows-it"}]);
+    let serving: ModelServing = serde_json::from_value(many).unwrap();
+    let plan = Cluster::new(serving, PodGroupApi::Plain, true).plan();
+    assert!(plan.error.is_some() && !plan.again, "{:?}", plan.error);
+}
+
+#[test]
 fn a_look_at_thirty_two_pods_takes_no_time() {
     let mut large = serving();
     large["spec"]["replicas"] = 8.into();

@@ -48,7 +48,8 @@ impl Draft<'_> {
                 continue;
             }
             if let Some(known) = self.seen.pod_named(&name) {
-                if !known.thing.ours {
+                // It has the name until it is gone, and nobody may say when that is.
+                if !known.thing.ours || known.thing.terminating {
                     self.soon();
                 }
                 continue;

@@ -69,8 +69,16 @@ impl Draft<'_> {
         revision: &Arc<str>,
         protected: bool,
     ) {
-        let there = self.seen.pods_of(group, &role.name, &instance.id).count();
-        if i64::try_from(there).unwrap_or(i64::MAX) > i64::from(role.worker_replicas) {
+        let mut there = 0i64;
+        let mut leaves = false;
+        for pod in self.seen.pods_of(group, &role.name, &instance.id) {
+            there += 1;
+            leaves |= pod.thing.terminating;
+        }
+        if leaves {
+            self.soon();
+        }
+        if there > i64::from(role.worker_replicas) {
             return;
         }
         let mut revision = revision.clone();

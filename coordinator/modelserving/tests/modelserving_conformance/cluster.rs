@@ -49,6 +49,8 @@ pub struct Cluster {
     pub graceful: bool,
     /// The name of a pod that cannot be created.
     pub refused: Option<String>,
+    /// So many deletions are refused before the next one is accepted.
+    pub stubborn: usize,
     pub record: Record,
     told: VecDeque<Told>,
     queued: bool,
@@ -70,6 +72,7 @@ impl Cluster {
             api,
             graceful,
             refused: None,
+            stubborn: 0,
             record: Record::default(),
             told: VecDeque::new(),
             queued: false,
@@ -114,6 +117,13 @@ impl Cluster {
             let ready =
                 json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
             pod.status = serde_json::from_value(ready).unwrap();
+        });
+    }
+
+    /// Somebody tells it to go.
+    pub fn pod_leaves(&mut self, name: &str) {
+        self.change_pod(name, |pod| {
+            pod.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         });
     }
 
@@ -271,6 +281,12 @@ impl Cluster {
                 self.put(object.kind, object.name, object.body);
                 Ok(())
             }
+            Write::Delete { .. } | Write::DeletePods(_) if self.stubborn > 0 => {
+                self.stubborn -= 1;
+                // Whoever follows a plan makes another one after a failure.
+                self.queued = true;
+                Err("it cannot be deleted now".to_owned())
+            }
             Write::Delete { kind, name, uid } => {
                 self.delete(kind, &name, uid.as_deref());
                 Ok(())
@@ -374,9 +390,7 @@ impl Cluster {
     fn delete_pod(&mut self, name: &str) {
         let phase = self.pods.get(name).and_then(|pod| pod.status.as_ref()?.phase.clone());
         if self.graceful && phase.as_deref() == Some("Running") {
-            self.change_pod(name, |pod| {
-                pod.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-            });
+            self.pod_leaves(name);
         } else {
             self.pod_goes(name);
         }
