@@ -86,9 +86,13 @@ impl Cluster {
     pub fn start(&mut self) {
         self.machine = Machine::new(self.shape);
         self.told.clear();
+        self.tell(|machine, serving, seen| machine.restore(serving, seen));
+    }
+
+    fn tell(&mut self, tell: impl FnOnce(&mut Machine, &ModelServing, &Seen<'_>) -> Heard) {
         let Some(serving) = self.serving.clone() else { return };
         let mut machine = std::mem::take(&mut self.machine);
-        let heard = machine.restore(&serving, &self.seen(&serving));
+        let heard = tell(&mut machine, &serving, &self.seen(&serving));
         self.machine = machine;
         self.follow(heard);
     }
@@ -163,19 +167,14 @@ impl Cluster {
 
     pub fn wait(&mut self, time: Duration) {
         self.clock += time;
-        let clock = self.clock;
-        let due: Vec<_> = self.later.extract_if(.., |it| it.0 <= clock).collect();
+        let due: Vec<_> = self.later.extract_if(.., |it| it.0 <= self.clock).collect();
         for (_, what) in due {
             let Some(Later::GraceOver { pod, uid }) = what else {
                 self.queued = true;
                 continue;
             };
-            let Some(serving) = self.serving.clone() else { continue };
-            let mut machine = std::mem::take(&mut self.machine);
             let over = Event::GraceOver { pod: &pod, uid: &uid };
-            let heard = machine.hear(over, &serving, &self.seen(&serving));
-            self.machine = machine;
-            self.follow(heard);
+            self.tell(|machine, serving, seen| machine.hear(over, serving, seen));
         }
     }
 
@@ -184,7 +183,7 @@ impl Cluster {
         self.machine.plan(serving, &self.seen(serving), &Plain, Timestamp::UNIX_EPOCH)
     }
 
-    fn seen<'a>(&'a self, serving: &'a ModelServing) -> Seen<'a> {
+    pub fn seen<'a>(&'a self, serving: &'a ModelServing) -> Seen<'a> {
         let mut seen = Seen::new(serving, self.shape, self.api);
         let ours = |metadata: &ObjectMeta| {
             let labels = metadata.labels.as_ref();
@@ -201,30 +200,26 @@ impl Cluster {
     }
 
     fn hear(&mut self, told: Told) {
-        let Some(serving) = self.serving.clone() else { return };
-        let mut machine = std::mem::take(&mut self.machine);
-        let seen = self.seen(&serving);
-        let heard = match &told {
-            Told::PodChanged(name) => self
-                .pods
-                .get(name)
-                .map(|pod| machine.hear(Event::PodChanged(seen.read_pod(pod)), &serving, &seen)),
-            Told::PodGone(pod) => {
-                Some(machine.hear(Event::PodGone(seen.read_pod(pod)), &serving, &seen))
-            }
-            Told::ServiceGone(it) => Some(machine.hear(Event::ServiceGone(it), &serving, &seen)),
-            Told::PodGroupGone(it) => Some(machine.hear(Event::PodGroupGone(it), &serving, &seen)),
-            Told::SpecChanged(old) => Some(machine.hear(Event::SpecChanged(old), &serving, &seen)),
-        };
-        drop(seen);
-        self.machine = machine;
-        self.follow(heard.unwrap_or_default());
+        self.tell(|machine, serving, seen| {
+            let event = match &told {
+                Told::PodChanged(name) => {
+                    let pod = seen.pods().iter().find(|pod| pod.thing.name == name);
+                    let Some(pod) = pod else { return Heard::default() };
+                    Event::PodChanged(*pod)
+                }
+                Told::PodGone(pod) => Event::PodGone(seen.read_pod(pod)),
+                Told::ServiceGone(metadata) => Event::ServiceGone(metadata),
+                Told::PodGroupGone(metadata) => Event::PodGroupGone(metadata),
+                Told::SpecChanged(old) => Event::SpecChanged(old),
+            };
+            machine.hear(event, serving, seen)
+        });
     }
 
     fn follow(&mut self, heard: Heard) {
         self.queued |= heard.reconcile;
-        let clock = self.clock;
-        self.later.extend(heard.later.into_iter().map(|(time, it)| (clock + time, Some(it))));
+        let later = heard.later.into_iter();
+        self.later.extend(later.map(|(time, it)| (self.clock + time, Some(it))));
         self.steps(&heard.steps);
     }
 
@@ -276,6 +271,13 @@ impl Cluster {
         match write {
             Write::Create(object) => self.create(object),
             Write::Update(object) => {
+                // An API server lets nobody change what a revision keeps.
+                let kept = self.revisions.get(&object.name).map(|known| json!(known.data));
+                if object.kind == Kind::ControllerRevision
+                    && kept != object.body.get("data").cloned()
+                {
+                    return Err(format!("the data of {} cannot be changed", object.name));
+                }
                 self.record.calls.push(format!("update {} {}", object.kind.name(), object.name));
                 self.record.updates.push(object.body.clone());
                 self.put(object.kind, object.name, object.body);
