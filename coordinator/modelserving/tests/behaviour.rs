@@ -7,6 +7,7 @@ mod cluster;
 use cluster::Cluster;
 use muster_modelserving::api::{ModelServing, Status};
 use muster_modelserving::naming::{REVISION, Shape};
+use muster_modelserving::pod::{Adorn, Slot};
 use muster_modelserving::seen::PodGroupApi;
 use muster_modelserving::step::{Failure, Write};
 use serde_json::{Value, json};
@@ -189,6 +190,41 @@ fn a_partition_keeps_the_first_groups_as_they_were() {
     assert_eq!(revision(&cluster, "llm-0-server-0-0"), old);
     let image = cluster.pods["llm-0-server-0-0"].spec.as_ref().unwrap().containers[0].image.clone();
     assert_eq!(image.as_deref(), Some("engine:v1"));
+}
+
+/// Writes on a pod how many workers its group's roles have.
+struct Workers;
+
+impl Adorn for Workers {
+    fn pod(&self, slot: &Slot<'_>, pod: &mut Value) -> Result<(), String> {
+        pod["workers"] = slot.roles.iter().map(|role| role.worker_replicas).collect();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_knows_the_roles_that_its_group_is_made_from() {
+    let mut kept = serving();
+    kept["spec"]["recoveryPolicy"] = "None".into();
+    kept["spec"]["rolloutStrategy"] = json!({"type": "ServingGroupRollingUpdate",
+        "rollingUpdateConfiguration": {"maxUnavailable": 1, "partition": 1}});
+    let mut cluster = started(&kept);
+    kept["spec"]["template"]["roles"][0]["workerReplicas"] = 3.into();
+    respec(&mut cluster, &kept);
+    all_terminated(&mut cluster);
+    for (group, workers) in [("llm-0", 1), ("llm-1", 3)] {
+        let name = format!("{group}-server-0-0");
+        cluster.pod_goes(&name);
+        cluster.settle();
+        let serving = cluster.serving.as_ref().unwrap();
+        let (seen, now) = (cluster.seen(serving), jiff::Timestamp::UNIX_EPOCH);
+        let plan = cluster.machine.plan(serving, &seen, &Workers, now);
+        let made = plan.steps.iter().find_map(|step| match &step.write {
+            Some(Write::Create(object)) if object.name == name => Some(object.body.clone()),
+            _ => None,
+        });
+        assert_eq!(made.unwrap()["workers"], json!([workers]), "{name}");
+    }
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Draft<'_> {
             for ordinal in 0..self.room(budget::role_replicas(role)) {
                 let id = naming::role_id(&role.name, ordinal).into();
                 let at = At { group: group.clone(), role: name.clone(), id };
-                self.add_instance(&at, role, revision, &hash)?;
+                self.add_instance(&at, (role, roles), revision, &hash)?;
             }
         }
         if self.store.group(group).is_none() {

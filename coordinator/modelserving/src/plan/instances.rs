@@ -14,11 +14,11 @@ impl Draft<'_> {
     pub(super) fn add_instance(
         &mut self,
         at: &At,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         revision: &Arc<str>,
         hash: &Arc<str>,
     ) -> Result<(), String> {
-        self.make_pods(at, role, revision, hash)?;
+        self.make_pods(at, (role, roles), revision, hash)?;
         let note = Note::role("Creating", &at.group, &at.role, &at.id);
         let (revision, hash) = (revision.clone(), hash.clone());
         let added = Step::change(Change::AddInstance { at: at.clone(), revision, hash });
@@ -26,11 +26,11 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Makes those pods of an instance that are not there.
+    /// Makes those pods of an instance that are not there, from a role and the roles of its group.
     pub(super) fn make_pods(
         &mut self,
         at: &At,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         revision: &Arc<str>,
         hash: &Arc<str>,
     ) -> Result<(), String> {
@@ -63,6 +63,7 @@ impl Draft<'_> {
                 index,
                 size: role.worker_replicas.saturating_add(1),
                 name: &name,
+                roles,
             };
             let body = self.make_pod(&slot, &Source { role, revision, hash })?;
             self.push_create(Object { kind: Kind::Pod, name, body });
