@@ -9,7 +9,7 @@ use muster_modelserving::api::{ModelServing, Status};
 use muster_modelserving::naming::{REVISION, Shape};
 use muster_modelserving::pod::{Adorn, Slot};
 use muster_modelserving::seen::PodGroupApi;
-use muster_modelserving::step::{Failure, Write};
+use muster_modelserving::step::{Failure, Kind, Step, Write};
 use serde_json::{Value, json};
 
 fn serving() -> Value {
@@ -321,6 +321,20 @@ fn a_pod_that_stays_ready_asks_for_nothing() {
     let mut cluster = started(&serving());
     cluster.pod_is_ready("llm-0-server-0-0");
     assert_eq!(cluster.settle(), 0, "no plan is made");
+}
+
+#[test]
+fn pods_of_a_group_are_made_one_right_after_the_other() {
+    let mut flat = serving();
+    flat["spec"]["replicas"] = 1.into();
+    flat["spec"]["template"]["roles"][0]["replicas"] = 5.into();
+    flat["spec"]["template"]["roles"][0]["workerReplicas"] = 0.into();
+    let serving: ModelServing = serde_json::from_value(flat).unwrap();
+    let plan = Cluster::new(serving, PodGroupApi::Plain, true).plan();
+    let makes_pod =
+        |step: &&Step| matches!(&step.write, Some(Write::Create(it)) if it.kind == Kind::Pod);
+    let first = plan.steps.iter().skip_while(|step| !makes_pod(step));
+    assert_eq!(first.take_while(makes_pod).count(), 5);
 }
 
 #[test]

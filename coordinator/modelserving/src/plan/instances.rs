@@ -18,11 +18,20 @@ impl Draft<'_> {
         revision: &Arc<str>,
         hash: &Arc<str>,
     ) -> Result<(), String> {
+        let start = self.plan.steps.len();
         self.make_pods(at, (role, roles), revision, hash)?;
         let note = Note::role("Creating", &at.group, &at.role, &at.id);
         let (revision, hash) = (revision.clone(), hash.clone());
-        let added = Step::change(Change::AddInstance { at: at.clone(), revision, hash });
-        self.push(Step { notes: vec![note], ..added });
+        let added = Change::AddInstance { at: at.clone(), revision, hash };
+        // It comes with the last pod and not after it: pods that are neighbours can be made side by side.
+        match self.plan.steps.get_mut(start..).and_then(<[Step]>::last_mut) {
+            Some(last) => {
+                self.store.apply(&added);
+                last.changes.push(added);
+                last.notes.push(note);
+            }
+            None => self.push(Step { notes: vec![note], ..Step::change(added) }),
+        }
         Ok(())
     }
 
