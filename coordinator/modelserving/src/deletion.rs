@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::api::ModelServing;
 use crate::naming;
-use crate::pod_group;
-use crate::seen::{PodGroupApi, Seen};
+use crate::seen::{PodGroupApi, PodSeen, Seen};
 use crate::step::{Kind, Note, Step, Write};
 use crate::store::{At, Change, GroupState, InstanceState, Store};
 
@@ -31,19 +30,27 @@ pub(crate) fn group(
     let mut deletion = Deletion::default();
     deletion.steps.push(Step::change(Change::Group(name.clone(), GroupState::Deleting)));
     let api = seen.pod_groups_api;
-    let held = api != PodGroupApi::Absent && seen.pod_group_named(name).is_some();
-    if held || pod_group::wanted(serving, api) {
-        deletion.steps.push(Step::delete(Kind::PodGroup, name));
-    }
-    let labels = BTreeMap::from([(naming::GROUP, name.clone())]);
-    deletion.steps.push(Step::write(Write::DeletePods(labels)));
+    let held = seen.pod_group_named(name).filter(|_| api != PodGroupApi::Absent);
+    let held = held.filter(|held| held.thing.ours);
+    deletion.steps.extend(held.map(|held| Step::delete(Kind::PodGroup, &held.thing)));
+    let labels = BTreeMap::from([
+        (naming::NAME, naming::name(serving).into()),
+        (naming::GROUP, name.clone()),
+    ]);
+    let shared = seen.others().any(|pod| pod.thing.group == &**name);
+    deletion.steps.extend(pods(labels, seen.pods_of_group(name), shared));
     let services = seen.services_of_group(name);
-    deletion.steps.extend(services.map(|service| Step::delete(Kind::Service, service.name)));
+    deletion.steps.extend(services.map(|service| Step::delete(Kind::Service, service)));
     deletion.finish(undo, seen.group_is_gone(name), Change::GroupGone(name.clone()))
 }
 
 /// Removes an instance: its pods, its service. One that is on its way out is left alone.
-pub(crate) fn instance(store: &Store, seen: &Seen<'_>, at: &At) -> Deletion {
+pub(crate) fn instance(
+    serving: &ModelServing,
+    store: &Store,
+    seen: &Seen<'_>,
+    at: &At,
+) -> Deletion {
     let instance = store.instance(&at.group, &at.role, &at.id);
     let Some(state) = instance.map(|instance| instance.state) else { return Deletion::default() };
     if state == InstanceState::Deleting {
@@ -54,21 +61,39 @@ pub(crate) fn instance(store: &Store, seen: &Seen<'_>, at: &At) -> Deletion {
     let note = Note::role("Deleting", &at.group, &at.role, &at.id);
     let mark = Step::change(Change::Instance(at.clone(), InstanceState::Deleting));
     deletion.steps.push(Step { notes: vec![note], ..mark });
-    deletion.steps.extend(instance_again(seen, at));
+    deletion.steps.extend(instance_again(serving, seen, at));
     let gone = seen.instance_is_gone(&at.group, &at.role, &at.id);
     deletion.finish(undo, gone, Change::InstanceGone(at.clone()))
 }
 
 /// Removes what there is of an instance.
-pub(crate) fn instance_again(seen: &Seen<'_>, at: &At) -> Vec<Step> {
+pub(crate) fn instance_again(serving: &ModelServing, seen: &Seen<'_>, at: &At) -> Vec<Step> {
     let labels = BTreeMap::from([
+        (naming::NAME, naming::name(serving).into()),
         (naming::GROUP, at.group.clone()),
         (naming::ROLE, at.role.clone()),
         (naming::ROLE_ID, at.id.clone()),
     ]);
     let services = seen.services_of(&at.group, &at.role, &at.id);
-    let services = services.map(|service| Step::delete(Kind::Service, service.name));
-    [Step::write(Write::DeletePods(labels))].into_iter().chain(services).collect()
+    let services = services.map(|service| Step::delete(Kind::Service, service));
+    let shared = seen.others().map(|pod| &pod.thing).any(|other| {
+        other.group == &*at.group && other.role == &*at.role && other.role_id == &*at.id
+    });
+    let ours = seen.pods_of(&at.group, &at.role, &at.id);
+    pods(labels, ours, shared).into_iter().chain(services).collect()
+}
+
+/// Removes pods at once; one by one where others have pods with the same labels.
+fn pods<'a>(
+    labels: BTreeMap<&'static str, Arc<str>>,
+    ours: impl Iterator<Item = &'a PodSeen<'a>>,
+    shared: bool,
+) -> Vec<Step> {
+    if !shared {
+        return vec![Step::write(Write::DeletePods(labels))];
+    }
+    let staying = ours.filter(|pod| !pod.thing.terminating);
+    staying.map(|pod| Step::delete(Kind::Pod, &pod.thing)).collect()
 }
 
 // === impl Deletion ===

@@ -113,7 +113,7 @@ impl Machine {
         if serving.metadata.deletion_timestamp.is_some() {
             return Plan::default();
         }
-        Draft::new(serving, seen, adorn, self.shape, self.store.clone()).plan(now)
+        Draft::new(serving, seen, adorn, self).plan(now)
     }
 
     /// After the steps of a plan or of an event: forgets what is on its way out and no longer there, should the last

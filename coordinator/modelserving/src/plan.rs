@@ -7,7 +7,7 @@ mod roles;
 mod rollout;
 mod services;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::api::{ModelServing, Role};
 use crate::budget;
 use crate::deletion;
 use crate::leftovers::{self, Leftover};
+use crate::machine::Machine;
 use crate::naming::{self, Shape};
 use crate::plugins::Chain;
 use crate::pod::Adorn;
@@ -42,6 +43,8 @@ pub(crate) struct Draft<'a> {
     shape: Shape,
     /// The store as it will be.
     store: Store,
+    /// The uids of pods that have failed and are about to go.
+    graced: &'a BTreeSet<Arc<str>>,
     /// The revision of the roles that are asked for now.
     revision: Arc<str>,
     /// How many groups keep the old template.
@@ -61,15 +64,15 @@ impl<'a> Draft<'a> {
         serving: &'a ModelServing,
         seen: &'a Seen<'a>,
         adorn: &'a dyn Adorn,
-        shape: Shape,
-        store: Store,
+        machine: &'a Machine,
     ) -> Draft<'a> {
         Draft {
             serving,
             seen,
             adorn,
-            shape,
-            store,
+            shape: machine.shape,
+            store: machine.store.clone(),
+            graced: &machine.graced,
             revision: revision::roles(&serving.spec.template.roles).into(),
             partition: budget::group_partition(serving).unwrap_or_default().max(0),
             chain: Chain::read(&serving.spec.plugins),
@@ -84,6 +87,8 @@ impl<'a> Draft<'a> {
         if let Err(error) = self.parts(now) {
             self.plan.error = Some(error);
         }
+        // What has failed will most likely fail at once if it is tried at once.
+        self.plan.again &= self.plan.error.is_none();
         self.plan
     }
 
@@ -99,7 +104,7 @@ impl<'a> Draft<'a> {
     }
 
     /// What is on its way out and has nothing left is gone, though nobody may have said so. What has pods that nobody
-    /// has told to go was left by a plan that was not followed to its end.
+    /// has told to go was left by a plan that was not followed to its end, and so were pods that failed.
     fn leftovers(&mut self) {
         for change in leftovers::gone(&self.store, self.seen) {
             self.push(Step::change(change));
@@ -108,10 +113,13 @@ impl<'a> Draft<'a> {
             match leftover {
                 Leftover::Group(group) => self.delete_group(&group),
                 Leftover::Instance(at) => {
-                    let steps = deletion::instance_again(self.seen, &at);
+                    let steps = deletion::instance_again(self.serving, self.seen, &at);
                     self.push_apart(steps);
                 }
             }
+        }
+        for pod in leftovers::failed(&self.store, self.seen, self.graced) {
+            self.push_apart(vec![Step::delete(Kind::Pod, &pod.thing)]);
         }
     }
 
@@ -130,6 +138,8 @@ impl<'a> Draft<'a> {
                 && readiness::group(self.serving, group)
         });
         let ready: Vec<Arc<str>> = ready.map(|group| group.name.clone()).collect();
+        // A rollout may have waited for it, and no event tells of it.
+        self.plan.again |= !ready.is_empty();
         for group in ready {
             self.push(Step::change(Change::Group(group, GroupState::Running)));
         }
@@ -147,7 +157,7 @@ impl<'a> Draft<'a> {
             if !revisions.iter().any(|kept| kept == name) {
                 let after = self.plan.steps.len() + 1;
                 let failure = Failure::GoOnAt(after);
-                let step = Step::delete(Kind::ControllerRevision, name);
+                let step = Step::delete(Kind::ControllerRevision, &seen.read(&known.metadata));
                 self.push(Step { failure, ..step });
             }
         }
@@ -205,7 +215,7 @@ impl<'a> Draft<'a> {
     }
 
     fn delete_instance(&mut self, at: &At) {
-        let deletion = deletion::instance(&self.store, self.seen, at);
+        let deletion = deletion::instance(self.serving, &self.store, self.seen, at);
         self.plan.again |= deletion.gone;
         self.push_apart(deletion.steps);
     }

@@ -168,6 +168,7 @@ mod tests {
             index,
             size: 2,
             name: "p",
+            roles: &[],
         };
         assert!(link.is_for(&slot("a", 1)));
         assert!(!link.is_for(&slot("a", 0)));

@@ -36,6 +36,8 @@ pub struct Slot<'a> {
     pub size: i32,
     /// The pod's name.
     pub name: &'a str,
+    /// All roles that its group is made from.
+    pub roles: &'a [Role],
 }
 
 /// What else is done to a pod before it is created. Comes last, after plugins.

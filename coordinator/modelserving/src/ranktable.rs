@@ -12,11 +12,12 @@
 //!
 //! A size is what the spec asks for, not what happens to exist: a table is made when all are there. Sizes follow the
 //! roles that a pod is made from, which are older ones while a rollout holds some groups back: see
-//! [`Ranktables::of_roles`].
+//! [`Ranktables::of_roles`] and [`Sizes`].
 
 mod error;
 pub mod names;
 mod short;
+mod sizes;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use crate::api::{ModelServing, Role};
 use crate::shape::Shape;
 
 pub use error::RanktableError;
+pub use sizes::Sizes;
 
 /// What a ModelServing wants of rank tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,11 +166,12 @@ impl Ranktables {
         Some(RankGroup { name: short::label(name), size })
     }
 
-    /// What a pod carries that is made now. An instance has as many pods as the role has that it is made from.
+    /// What a pod carries that is made now, from the roles of its slot. An instance has as many pods as the role has
+    /// that it is made from.
     pub fn marks_of(&self, slot: &crate::pod::Slot<'_>) -> Marks {
         let index = u32::try_from(slot.index).unwrap_or_default();
         let place = Slot { group: slot.group, role: slot.role, role_id: slot.role_id, index };
-        let mut marks = self.marks(&place);
+        let mut marks = self.of_roles(slot.roles).marks(&place);
         if let Some(size) = marks.annotations.get_mut(names::RANK_GROUP_SIZE)
             && self.unit == Unit::Instance
         {

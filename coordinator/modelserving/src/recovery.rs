@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::plugins::Chain;
 use crate::readiness;
 use crate::seen::{PodGroupApi, PodSeen, Seen, ThingSeen};
-use crate::step::{Failure, Heard, Kind, Later, Note, Step, Write};
+use crate::step::{Failure, Heard, Kind, Later, Note, Step};
 use crate::store::{At, Change, GroupState, InstanceState};
 use crate::wanted::{Wanted, hides_hash};
 
@@ -27,7 +27,7 @@ impl Hearing<'_> {
     /// A pod was added or changed. Being ready counts more than having failed before; losing readiness alone changes
     /// nothing.
     pub fn pod_changed(&mut self, pod: &PodSeen<'_>) {
-        if pod.terminating || !pod.thing.ours {
+        if pod.thing.terminating || !pod.thing.ours {
             return;
         }
         if pod.ready {
@@ -39,7 +39,7 @@ impl Hearing<'_> {
 
     /// A pod that is there already: it says what its group and its instance were made from.
     pub fn pod_found(&mut self, pod: &PodSeen<'_>) {
-        if pod.terminating || !pod.thing.ours {
+        if pod.thing.terminating || !pod.thing.ours {
             return;
         }
         if pod.ready || !(pod.failed || pod.restarted) {
@@ -63,11 +63,12 @@ impl Hearing<'_> {
     /// A pod is gone: what goes with it is up to the recovery policy.
     pub fn pod_gone(&mut self, pod: &PodSeen<'_>) {
         let thing = &pod.thing;
+        self.machine.graced.remove(thing.uid);
         if !thing.ours || self.deleting(thing) {
             return;
         }
         // Another has taken its place: whoever made that has made up for the loss.
-        if self.seen.pod_named(thing.name).is_some_and(|other| other.uid != pod.uid) {
+        if self.seen.pod_named(thing.name).is_some_and(|other| other.thing.uid != thing.uid) {
             return;
         }
         let group: Arc<str> = thing.group.into();
@@ -81,7 +82,8 @@ impl Hearing<'_> {
                 if self.state(&group) == Some(GroupState::Running) {
                     self.apply(Change::Group(group, GroupState::Creating));
                 }
-                let deletion = deletion::instance(&self.machine.store, self.seen, &at(thing));
+                let store = &self.machine.store;
+                let deletion = deletion::instance(self.serving, store, self.seen, &at(thing));
                 self.delete(deletion);
             }
             _ => {}
@@ -108,7 +110,7 @@ impl Hearing<'_> {
         if far && gang.is_none_or(|gang| gang.is_empty()) {
             let known = self.seen.pod_groups().filter(|pod_group| pod_group.thing.ours);
             let known = known.filter(|_| self.seen.pod_groups_api != PodGroupApi::Absent);
-            let deletes = known.map(|it| Step::delete(Kind::PodGroup, it.thing.name));
+            let deletes = known.map(|it| Step::delete(Kind::PodGroup, &it.thing));
             self.heard.steps.extend(deletes);
         }
         self.heard.reconcile = true;
@@ -116,10 +118,10 @@ impl Hearing<'_> {
 
     /// A pod that failed has had its time; it goes if it is still the same and not ready.
     pub fn grace_over(&mut self, name: &str, uid: &str) {
-        self.machine.graced.remove(uid);
-        let pod = self.seen.pod_named(name).filter(|pod| pod.uid == uid);
-        if pod.is_some_and(|pod| !pod.ready) {
-            self.delete_pod(name, uid);
+        let pod = self.seen.pod_named(name).filter(|pod| pod.thing.uid == uid && pod.thing.ours);
+        match pod.filter(|pod| !pod.ready) {
+            Some(pod) => self.delete_pod(&pod.thing),
+            None => drop(self.machine.graced.remove(uid)),
         }
     }
 
@@ -127,7 +129,7 @@ impl Hearing<'_> {
         if Chain::read(&self.serving.spec.plugins).is_err() {
             return;
         }
-        self.know(pod);
+        self.heard.reconcile |= self.know(pod);
         let thing = &pod.thing;
         let at = at(thing);
         let instance = self.machine.store.instance(thing.group, thing.role, thing.role_id);
@@ -136,10 +138,12 @@ impl Hearing<'_> {
         if creating && readiness::instance(self.serving, self.seen, group, role, id) {
             self.apply(Change::Instance(at, InstanceState::Running));
             self.note(Note::role("Running", group, role, id));
+            self.heard.reconcile = true;
         }
         let known = self.machine.store.group(group);
         let ready = known.is_some_and(|group| readiness::group(self.serving, group));
-        if ready && self.state(group) != Some(GroupState::Deleting) {
+        let state = self.state(group);
+        if ready && !matches!(state, Some(GroupState::Deleting | GroupState::Running)) {
             self.apply(Change::Group(group.into(), GroupState::Running));
             self.heard.reconcile = true;
         }
@@ -147,7 +151,7 @@ impl Hearing<'_> {
 
     /// The pod goes, at once or when it has had its time. Who depends on it is no longer ready.
     fn pod_failed(&mut self, pod: &PodSeen<'_>) {
-        if !self.machine.graced.insert(pod.uid.into()) {
+        if !self.machine.graced.insert(pod.thing.uid.into()) {
             return;
         }
         let thing = &pod.thing;
@@ -162,10 +166,10 @@ impl Hearing<'_> {
         let grace = self.serving.spec.template.restart_grace_period_seconds.unwrap_or_default();
         match u64::try_from(grace) {
             Ok(grace @ 1..) => {
-                let later = Later::GraceOver { pod: thing.name.into(), uid: pod.uid.into() };
+                let later = Later::GraceOver { pod: thing.name.into(), uid: thing.uid.into() };
                 self.heard.later.push((Duration::from_secs(grace), later));
             }
-            _ => self.delete_pod(thing.name, pod.uid),
+            _ => self.delete_pod(thing),
         }
         self.heard.reconcile = true;
     }
@@ -191,11 +195,12 @@ impl Hearing<'_> {
         true
     }
 
-    fn know(&mut self, pod: &PodSeen<'_>) {
+    /// Whether that is news.
+    fn know(&mut self, pod: &PodSeen<'_>) -> bool {
         let at = at(&pod.thing);
         let known = self.machine.store.instance(&at.group, &at.role, &at.id);
         if known.is_some() {
-            return;
+            return false;
         }
         let mut roles = self.serving.spec.template.roles.iter();
         let role = roles.find(|role| role.name == pod.thing.role);
@@ -204,6 +209,7 @@ impl Hearing<'_> {
             _ => self.hash_of(pod).unwrap_or_default().into(),
         };
         self.apply(Change::AddInstance { at, revision: pod.revision.into(), hash });
+        true
     }
 
     /// For pods that do not say it: the hash of their role, in the revision that they name.
@@ -225,17 +231,16 @@ impl Hearing<'_> {
         self.heard.steps.push(Step { notes: vec![note], ..Step::default() });
     }
 
-    /// Whether it can be removed matters to nobody else.
-    fn delete_pod(&mut self, name: &str, uid: &str) {
-        let over = vec![Change::GraceOver(uid.into())];
-        let (name, uid) = (name.to_owned(), Some(uid.to_owned()));
-        let write = Write::Delete { kind: Kind::Pod, name, uid };
+    /// Whether it can be removed matters to nobody else. If not, it has no time left: the next plan removes it.
+    fn delete_pod(&mut self, thing: &ThingSeen<'_>) {
+        let undo = vec![Change::GraceOver(thing.uid.into())];
         let failure = Failure::GoOnAt(self.heard.steps.len() + 1);
-        let step = Step { changes: over.clone(), undo: over, failure, ..Step::write(write) };
+        let step = Step { undo, failure, ..Step::delete(Kind::Pod, thing) };
         self.heard.steps.push(step);
     }
 
-    /// That it is on its way out is known at once; that it is gone, when all is done.
+    /// That it is on its way out is known at once; that it is gone, when all is done. Nobody hears twice of what has
+    /// happened: it stays on its way out if a write fails, and the next plan goes on with it.
     fn delete(&mut self, deletion: Deletion) {
         self.heard.reconcile |= deletion.gone;
         for (place, mut step) in deletion.steps.into_iter().enumerate() {
@@ -243,6 +248,7 @@ impl Hearing<'_> {
                 let changes = std::mem::take(&mut step.changes);
                 changes.into_iter().for_each(|change| self.apply(change));
             }
+            step.undo.clear();
             self.heard.steps.push(step);
         }
     }

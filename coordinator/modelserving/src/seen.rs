@@ -31,8 +31,12 @@ pub struct Seen<'a> {
     uid: &'a str,
     pods: Vec<PodSeen<'a>>,
     pods_by_name: HashMap<&'a str, usize>,
+    /// Those that are ours.
     pods_by_group: HashMap<&'a str, Vec<usize>>,
+    /// Those that are not, though they carry our name.
+    others: Vec<usize>,
     services: BTreeMap<&'a str, ThingSeen<'a>>,
+    /// Those that are ours.
     services_by_group: HashMap<&'a str, Vec<&'a str>>,
     pod_groups: BTreeMap<&'a str, PodGroupSeen<'a>>,
     revisions: BTreeMap<&'a str, &'a ControllerRevision>,
@@ -43,8 +47,12 @@ pub struct Seen<'a> {
 pub struct ThingSeen<'a> {
     /// Its name.
     pub name: &'a str,
+    /// Its uid.
+    pub uid: &'a str,
     /// This very ModelServing owns it, not one of the same name that is gone.
     pub ours: bool,
+    /// On its way out.
+    pub terminating: bool,
     /// Its group.
     pub group: &'a str,
     /// Its role.
@@ -58,8 +66,6 @@ pub struct ThingSeen<'a> {
 pub struct PodSeen<'a> {
     /// Whose it is.
     pub thing: ThingSeen<'a>,
-    /// Its uid.
-    pub uid: &'a str,
     /// The roles that it was made from.
     pub revision: &'a str,
     /// The role that it was made from.
@@ -72,8 +78,6 @@ pub struct PodSeen<'a> {
     pub failed: bool,
     /// `Running` or `Pending`, and a container of it has been started again.
     pub restarted: bool,
-    /// On its way out.
-    pub terminating: bool,
     /// What it costs to remove it.
     pub cost: i64,
 }
@@ -102,14 +106,20 @@ impl<'a> Seen<'a> {
         let pod = self.read_pod(pod);
         let at = self.pods.len();
         self.pods_by_name.insert(pod.thing.name, at);
-        self.pods_by_group.entry(pod.thing.group).or_default().push(at);
+        if pod.thing.ours {
+            self.pods_by_group.entry(pod.thing.group).or_default().push(at);
+        } else {
+            self.others.push(at);
+        }
         self.pods.push(pod);
     }
 
     /// There is this service.
     pub fn service(&mut self, service: &'a Service) {
         let service = self.read(&service.metadata);
-        self.services_by_group.entry(service.group).or_default().push(service.name);
+        if service.ours {
+            self.services_by_group.entry(service.group).or_default().push(service.name);
+        }
         self.services.insert(service.name, service);
     }
 
@@ -133,19 +143,25 @@ impl<'a> Seen<'a> {
     /// A service, a PodGroup: whose it is, whether it is among the others or not.
     pub fn read<'p>(&self, metadata: &'p ObjectMeta) -> ThingSeen<'p> {
         let label = |key: &str| label(metadata, key);
-        let owners = metadata.owner_references.as_deref().unwrap_or_default();
-        let ours = owners.iter().any(|owner| {
-            owner.uid == self.uid
-                && owner.kind == api::KIND
-                && owner.api_version == self.shape.api_version()
-        });
         ThingSeen {
             name: metadata.name.as_deref().unwrap_or_default(),
-            ours,
+            uid: metadata.uid.as_deref().unwrap_or_default(),
+            ours: self.is_ours(metadata),
+            terminating: metadata.deletion_timestamp.is_some(),
             group: label(naming::GROUP),
             role: label(naming::ROLE),
             role_id: label(naming::ROLE_ID),
         }
+    }
+
+    /// Whether this very ModelServing owns it.
+    fn is_ours(&self, metadata: &ObjectMeta) -> bool {
+        let owners = metadata.owner_references.as_deref().unwrap_or_default();
+        owners.iter().any(|owner| {
+            owner.uid == self.uid
+                && owner.kind == api::KIND
+                && owner.api_version == self.shape.api_version()
+        })
     }
 
     /// All pods, in the order in which they were told.
@@ -157,11 +173,18 @@ impl<'a> Seen<'a> {
         self.pods_by_name.get(name).and_then(|at| self.pods.get(*at))
     }
 
+    /// Pods of others that carry our name.
+    pub(crate) fn others(&self) -> impl Iterator<Item = &PodSeen<'a>> {
+        self.others.iter().filter_map(|at| self.pods.get(*at))
+    }
+
+    /// Our pods of a group.
     pub(crate) fn pods_of_group(&self, group: &str) -> impl Iterator<Item = &PodSeen<'a>> {
         let at = self.pods_by_group.get(group).map_or(&[][..], Vec::as_slice);
         at.iter().filter_map(|at| self.pods.get(*at))
     }
 
+    /// Our pods of an instance.
     pub(crate) fn pods_of<'s>(
         &'s self,
         group: &str,
@@ -172,11 +195,13 @@ impl<'a> Seen<'a> {
             .filter(move |pod| pod.thing.role == role && pod.thing.role_id == id)
     }
 
+    /// Our services of a group.
     pub(crate) fn services_of_group(&self, group: &str) -> impl Iterator<Item = &ThingSeen<'a>> {
         let names = self.services_by_group.get(group).map_or(&[][..], Vec::as_slice);
         names.iter().filter_map(|name| self.services.get(name))
     }
 
+    /// Our services of an instance.
     pub(crate) fn services_of<'s>(
         &'s self,
         group: &'s str,
@@ -199,10 +224,13 @@ impl<'a> Seen<'a> {
         self.pod_groups.get(name)
     }
 
+    /// Our revisions.
     pub(crate) fn revisions(&self) -> impl Iterator<Item = &'a ControllerRevision> {
-        self.revisions.values().copied()
+        let all = self.revisions.values().copied();
+        all.filter(|revision| self.is_ours(&revision.metadata))
     }
 
+    /// A revision, whosever it is.
     pub(crate) fn revision_named(&self, name: &str) -> Option<&'a ControllerRevision> {
         self.revisions.get(name).copied()
     }
@@ -215,15 +243,15 @@ impl<'a> Seen<'a> {
         serde_json::from_value(roles.clone()).ok()
     }
 
-    /// Nothing of the group is left.
+    /// Nothing of ours is left of the group.
     pub(crate) fn group_is_gone(&self, group: &str) -> bool {
         self.pods_of_group(group).next().is_none()
             && self.services_of_group(group).next().is_none()
             && (self.pod_groups_api == PodGroupApi::Absent
-                || !self.pod_groups.values().any(|pod_group| pod_group.thing.group == group))
+                || !self.pod_groups.values().any(|it| it.thing.ours && it.thing.group == group))
     }
 
-    /// Nothing of the instance is left.
+    /// Nothing of ours is left of the instance.
     pub(crate) fn instance_is_gone(&self, group: &str, role: &str, id: &str) -> bool {
         self.pods_of(group, role, id).next().is_none()
             && self.services_of(group, role, id).next().is_none()
@@ -246,7 +274,6 @@ impl<'a> PodSeen<'a> {
         let cost = annotations.and_then(|annotations| annotations.get(naming::DELETION_COST));
         PodSeen {
             thing: ThingSeen::default(),
-            uid: pod.metadata.uid.as_deref().unwrap_or_default(),
             revision: label(&pod.metadata, naming::REVISION),
             hash: label(&pod.metadata, naming::ROLE_HASH),
             entry: label(&pod.metadata, naming::ENTRY) == "true",
@@ -254,7 +281,6 @@ impl<'a> PodSeen<'a> {
             failed: phase == "Failed",
             restarted: matches!(phase, "Running" | "Pending")
                 && containers.any(|container| container.restart_count > 0),
-            terminating: pod.metadata.deletion_timestamp.is_some(),
             cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
         }
     }

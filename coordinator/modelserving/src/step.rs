@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::api::Status;
+use crate::seen::ThingSeen;
 use crate::store::Change;
 
 /// One thing to do. Its order among the others matters.
@@ -157,8 +158,10 @@ impl Step {
         Step { changes: vec![change], ..Step::default() }
     }
 
-    pub(crate) fn delete(kind: Kind, name: &str) -> Step {
-        Step::write(Write::Delete { kind, name: name.to_owned(), uid: None })
+    /// Removes this very thing.
+    pub(crate) fn delete(kind: Kind, thing: &ThingSeen<'_>) -> Step {
+        let uid = (!thing.uid.is_empty()).then(|| thing.uid.to_owned());
+        Step::write(Write::Delete { kind, name: thing.name.to_owned(), uid })
     }
 }
 

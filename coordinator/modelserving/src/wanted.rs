@@ -60,7 +60,9 @@ pub(crate) fn has_others(
     seen: &Seen<'_>,
 ) -> bool {
     let mut pods = seen.pods_of(&group.name, role, &instance.id);
-    pods.any(|pod| pod.thing.ours && !pod.terminating && !pod.hash.is_empty() && pod.hash != hash)
+    pods.any(|pod| {
+        pod.thing.ours && !pod.thing.terminating && !pod.hash.is_empty() && pod.hash != hash
+    })
 }
 
 /// A template of the role has its own label where the hash would be.

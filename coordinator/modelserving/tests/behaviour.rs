@@ -7,8 +7,9 @@ mod cluster;
 use cluster::Cluster;
 use muster_modelserving::api::{ModelServing, Status};
 use muster_modelserving::naming::{REVISION, Shape};
+use muster_modelserving::pod::{Adorn, Slot};
 use muster_modelserving::seen::PodGroupApi;
-use muster_modelserving::step::{Failure, Write};
+use muster_modelserving::step::{Failure, Kind, Step, Write};
 use serde_json::{Value, json};
 
 fn serving() -> Value {
@@ -191,6 +192,41 @@ fn a_partition_keeps_the_first_groups_as_they_were() {
     assert_eq!(image.as_deref(), Some("engine:v1"));
 }
 
+/// Writes on a pod how many workers its group's roles have.
+struct Workers;
+
+impl Adorn for Workers {
+    fn pod(&self, slot: &Slot<'_>, pod: &mut Value) -> Result<(), String> {
+        pod["workers"] = slot.roles.iter().map(|role| role.worker_replicas).collect();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_pod_knows_the_roles_that_its_group_is_made_from() {
+    let mut kept = serving();
+    kept["spec"]["recoveryPolicy"] = "None".into();
+    kept["spec"]["rolloutStrategy"] = json!({"type": "ServingGroupRollingUpdate",
+        "rollingUpdateConfiguration": {"maxUnavailable": 1, "partition": 1}});
+    let mut cluster = started(&kept);
+    kept["spec"]["template"]["roles"][0]["workerReplicas"] = 3.into();
+    respec(&mut cluster, &kept);
+    all_terminated(&mut cluster);
+    for (group, workers) in [("llm-0", 1), ("llm-1", 3)] {
+        let name = format!("{group}-server-0-0");
+        cluster.pod_goes(&name);
+        cluster.settle();
+        let serving = cluster.serving.as_ref().unwrap();
+        let (seen, now) = (cluster.seen(serving), jiff::Timestamp::UNIX_EPOCH);
+        let plan = cluster.machine.plan(serving, &seen, &Workers, now);
+        let made = plan.steps.iter().find_map(|step| match &step.write {
+            Some(Write::Create(object)) if object.name == name => Some(object.body.clone()),
+            _ => None,
+        });
+        assert_eq!(made.unwrap()["workers"], json!([workers]), "{name}");
+    }
+}
+
 #[test]
 fn an_update_that_is_taken_back_half_way_leaves_nothing_behind() {
     for strategy in ["ServingGroupRollingUpdate", "RoleRollingUpdate"] {
@@ -278,6 +314,37 @@ fn a_number_that_is_a_typing_error_does_not_fill_the_memory() {
     let cluster = Cluster::new(serving, PodGroupApi::Plain, true);
     let plan = cluster.plan();
     assert!(plan.again && plan.steps.len() < 3000, "{}", plan.steps.len());
+}
+
+#[test]
+fn a_pod_that_stays_ready_asks_for_nothing() {
+    let mut cluster = started(&serving());
+    cluster.pod_is_ready("llm-0-server-0-0");
+    assert_eq!(cluster.settle(), 0, "no plan is made");
+}
+
+#[test]
+fn pods_of_a_group_are_made_one_right_after_the_other() {
+    let mut flat = serving();
+    flat["spec"]["replicas"] = 1.into();
+    flat["spec"]["template"]["roles"][0]["replicas"] = 5.into();
+    flat["spec"]["template"]["roles"][0]["workerReplicas"] = 0.into();
+    let serving: ModelServing = serde_json::from_value(flat).unwrap();
+    let plan = Cluster::new(serving, PodGroupApi::Plain, true).plan();
+    let makes_pod =
+        |step: &&Step| matches!(&step.write, Some(Write::Create(it)) if it.kind == Kind::Pod);
+    let first = plan.steps.iter().skip_while(|step| !makes_pod(step));
+    assert_eq!(first.take_while(makes_pod).count(), 5);
+}
+
+#[test]
+fn what_cannot_be_made_is_not_tried_again_at_once() {
+    let mut many = serving();
+    many["spec"]["replicas"] = 3000.into();
+    many["spec"]["plugins"] = json!([{"name": "nobody-knows-it"}]);
+    let serving: ModelServing = serde_json::from_value(many).unwrap();
+    let plan = Cluster::new(serving, PodGroupApi::Plain, true).plan();
+    assert!(plan.error.is_some() && !plan.again, "{:?}", plan.error);
 }
 
 #[test]

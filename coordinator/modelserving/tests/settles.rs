@@ -32,9 +32,11 @@ enum Deed {
     Fail(usize),
     Restart(usize),
     Lose(usize),
+    Leave(usize),
     LoseService(usize),
     LosePodGroup(usize),
     Terminated(usize),
+    Refuse(usize),
     AllReady,
     AllTerminated,
     Wish(Wish),
@@ -68,6 +70,8 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => at.clone().prop_map(Deed::Fail),
         2 => at.clone().prop_map(Deed::Restart),
         2 => at.clone().prop_map(Deed::Lose),
+        1 => at.clone().prop_map(Deed::Leave),
+        2 => (1..4usize).prop_map(Deed::Refuse),
         1 => at.clone().prop_map(Deed::LoseService),
         1 => at.clone().prop_map(Deed::LosePodGroup),
         3 => at.prop_map(Deed::Terminated),
@@ -145,6 +149,10 @@ fn act(cluster: &mut Cluster, deed: &Deed) {
             let all = cluster.pods.keys().cloned().collect();
             some(all, *at).into_iter().for_each(|name| cluster.pod_goes(&name));
         }
+        Deed::Leave(at) => {
+            some(standing(cluster), *at).into_iter().for_each(|name| cluster.pod_leaves(&name));
+        }
+        Deed::Refuse(times) => cluster.stubborn = *times,
         Deed::LoseService(at) => {
             let all = cluster.services.keys().cloned().collect();
             some(all, *at).into_iter().for_each(|name| cluster.service_goes(&name));
@@ -170,6 +178,18 @@ fn act(cluster: &mut Cluster, deed: &Deed) {
     cluster.settle();
 }
 
+fn started(wish: &Wish, gang: bool, graceful: bool) -> Cluster {
+    let api = if gang { PodGroupApi::SubGroups } else { PodGroupApi::Absent };
+    let mut serving = ModelServing { spec: spec(wish), ..ModelServing::default() };
+    serving.metadata.name = Some("s".to_owned());
+    serving.metadata.namespace = Some("n".to_owned());
+    serving.metadata.uid = Some("u".to_owned());
+    let mut cluster = Cluster::new(serving, api, graceful);
+    cluster.start();
+    cluster.settle();
+    cluster
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -180,17 +200,11 @@ proptest! {
         gang in any::<bool>(),
         graceful in any::<bool>(),
     ) {
-        let api = if gang { PodGroupApi::SubGroups } else { PodGroupApi::Absent };
-        let mut serving = ModelServing { spec: spec(&first), ..ModelServing::default() };
-        serving.metadata.name = Some("s".to_owned());
-        serving.metadata.namespace = Some("n".to_owned());
-        serving.metadata.uid = Some("u".to_owned());
-        let mut cluster = Cluster::new(serving, api, graceful);
-        cluster.start();
-        cluster.settle();
+        let mut cluster = started(&first, gang, graceful);
         for deed in &deeds {
             act(&mut cluster, deed);
         }
+        cluster.stubborn = 0;
         let end = [Deed::Wait, Deed::Look, Deed::AllTerminated, Deed::AllReady];
         for _ in 0..20 {
             end.iter().for_each(|deed| act(&mut cluster, deed));
@@ -213,5 +227,28 @@ proptest! {
             let available = status.conditions.iter().find(|it| it.kind == "Available").unwrap();
             prop_assert_eq!(&available.status, "True");
         }
+    }
+
+    /// Nobody asks for a look here: who starts in the middle of it must know when to look.
+    #[test]
+    fn a_new_controller_makes_up_for_what_was_on_its_way_out(
+        first in wish(),
+        second in wish(),
+        leaving in proptest::collection::vec(0..30usize, 0..6),
+        gang in any::<bool>(),
+    ) {
+        let whole = |wish| Wish { policy: "None", partition: None, ..wish };
+        let (first, second) = (whole(first), whole(second));
+        let mut cluster = started(&first, gang, true);
+        act(&mut cluster, &Deed::AllReady);
+        act(&mut cluster, &Deed::Wish(second.clone()));
+        leaving.iter().for_each(|at| act(&mut cluster, &Deed::Leave(*at)));
+        act(&mut cluster, &Deed::NewController);
+        for _ in 0..20 {
+            let end = [Deed::AllTerminated, Deed::Wait, Deed::AllReady];
+            end.iter().for_each(|deed| act(&mut cluster, deed));
+        }
+        let pods: i32 = second.roles.iter().map(|(replicas, workers)| replicas * (workers + 1)).sum();
+        prop_assert_eq!(cluster.pods.len(), usize::try_from(pods * second.groups).unwrap());
     }
 }

@@ -79,6 +79,10 @@ impl Draft<'_> {
         self.kept = true;
         let name = naming::revision(naming::name(self.serving), &self.revision);
         let known = self.seen.revision_named(&name);
+        // It keeps the same templates, and it is not ours to replace.
+        if known.is_some_and(|known| !self.seen.read(&known.metadata).ours) {
+            return;
+        }
         let roles = &self.serving.spec.template.roles;
         let writes =
             controller_revision::keep(self.serving, self.shape, &self.revision, roles, known);
@@ -100,7 +104,7 @@ impl Draft<'_> {
             for ordinal in 0..self.room(budget::role_replicas(role)) {
                 let id = naming::role_id(&role.name, ordinal).into();
                 let at = At { group: group.clone(), role: name.clone(), id };
-                self.add_instance(&at, role, revision, &hash)?;
+                self.add_instance(&at, (role, roles), revision, &hash)?;
             }
         }
         if self.store.group(group).is_none() {

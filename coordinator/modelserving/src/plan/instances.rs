@@ -14,23 +14,32 @@ impl Draft<'_> {
     pub(super) fn add_instance(
         &mut self,
         at: &At,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         revision: &Arc<str>,
         hash: &Arc<str>,
     ) -> Result<(), String> {
-        self.make_pods(at, role, revision, hash)?;
+        let start = self.plan.steps.len();
+        self.make_pods(at, (role, roles), revision, hash)?;
         let note = Note::role("Creating", &at.group, &at.role, &at.id);
         let (revision, hash) = (revision.clone(), hash.clone());
-        let added = Step::change(Change::AddInstance { at: at.clone(), revision, hash });
-        self.push(Step { notes: vec![note], ..added });
+        let added = Change::AddInstance { at: at.clone(), revision, hash };
+        // It comes with the last pod and not after it: pods that are neighbours can be made side by side.
+        match self.plan.steps.get_mut(start..).and_then(<[Step]>::last_mut) {
+            Some(last) => {
+                self.store.apply(&added);
+                last.changes.push(added);
+                last.notes.push(note);
+            }
+            None => self.push(Step { notes: vec![note], ..Step::change(added) }),
+        }
         Ok(())
     }
 
-    /// Makes those pods of an instance that are not there.
+    /// Makes those pods of an instance that are not there, from a role and the roles of its group.
     pub(super) fn make_pods(
         &mut self,
         at: &At,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         revision: &Arc<str>,
         hash: &Arc<str>,
     ) -> Result<(), String> {
@@ -48,7 +57,8 @@ impl Draft<'_> {
                 continue;
             }
             if let Some(known) = self.seen.pod_named(&name) {
-                if !known.thing.ours {
+                // It has the name until it is gone, and nobody may say when that is.
+                if !known.thing.ours || known.thing.terminating {
                     self.soon();
                 }
                 continue;
@@ -62,6 +72,7 @@ impl Draft<'_> {
                 index,
                 size: role.worker_replicas.saturating_add(1),
                 name: &name,
+                roles,
             };
             let body = self.make_pod(&slot, &Source { role, revision, hash })?;
             self.push_create(Object { kind: Kind::Pod, name, body });

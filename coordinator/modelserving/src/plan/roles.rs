@@ -27,7 +27,7 @@ impl Draft<'_> {
             }
             let roles = old.as_deref().unwrap_or(&self.serving.spec.template.roles);
             for role in roles {
-                self.role(&name, role, &revision);
+                self.role(&name, (role, roles), &revision);
             }
         }
     }
@@ -42,19 +42,19 @@ impl Draft<'_> {
         }
     }
 
-    fn role(&mut self, group: &Arc<str>, role: &Role, revision: &Arc<str>) {
+    fn role(&mut self, group: &Arc<str>, (role, roles): (&Role, &[Role]), revision: &Arc<str>) {
         let instances = self.store.group(group).map(|known| known.instances(&role.name).to_vec());
         let instances = instances.unwrap_or_default();
         let partition = budget::role_partition(self.serving, role).unwrap_or_default();
         let partition = usize::try_from(partition).unwrap_or_default();
         for (place, instance) in instances.iter().enumerate() {
             if instance.state != InstanceState::Deleting {
-                self.mend(group, role, instance, revision, place < partition);
+                self.mend(group, (role, roles), instance, revision, place < partition);
             }
         }
         let wanted = usize::try_from(budget::role_replicas(role)).unwrap_or_default();
         if instances.len() < wanted {
-            self.add_instances(group, role, &instances, revision, partition);
+            self.add_instances(group, (role, roles), &instances, revision, partition);
         } else if instances.len() > wanted {
             self.drop_instances(group, role, &instances, wanted, partition);
         }
@@ -64,18 +64,19 @@ impl Draft<'_> {
     fn mend(
         &mut self,
         group: &Arc<str>,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         instance: &Instance,
         revision: &Arc<str>,
         protected: bool,
     ) {
-        let seen = self.seen;
         let mut there = 0i64;
-        for pod in seen.pods_of(group, &role.name, &instance.id) {
+        let mut leaves = false;
+        for pod in self.seen.pods_of(group, &role.name, &instance.id) {
             there += 1;
-            if !pod.thing.ours {
-                self.soon();
-            }
+            leaves |= pod.thing.terminating;
+        }
+        if leaves {
+            self.soon();
         }
         if there > i64::from(role.worker_replicas) {
             return;
@@ -96,7 +97,7 @@ impl Draft<'_> {
         }
         let id = instance.id.clone();
         let at = At { group: group.clone(), role: role.name.as_str().into(), id };
-        self.apart(|draft| draft.make_pods(&at, from, &revision, &hash));
+        self.apart(|draft| draft.make_pods(&at, (from, roles), &revision, &hash));
     }
 
     /// One role as a revision had it, if that was written down.
@@ -116,7 +117,7 @@ impl Draft<'_> {
     fn add_instances(
         &mut self,
         group: &Arc<str>,
-        role: &Role,
+        (role, roles): (&Role, &[Role]),
         instances: &[Instance],
         revision: &Arc<str>,
         partition: usize,
@@ -140,7 +141,7 @@ impl Draft<'_> {
             let hash = crate::revision::role(from).into();
             let id = naming::role_id(&role.name, ordinal).into();
             let at = At { group: group.clone(), role: name.clone(), id };
-            self.apart(|draft| draft.add_instance(&at, from, &revision, &hash));
+            self.apart(|draft| draft.add_instance(&at, (from, roles), &revision, &hash));
         }
     }
 

@@ -14,16 +14,17 @@ impl Draft<'_> {
             for role in &self.serving.spec.template.roles {
                 let instances = group.instances(&role.name).iter();
                 for instance in instances.filter(|it| it.state != InstanceState::Deleting) {
-                    let mut known = self.seen.services_of(&group.name, &role.name, &instance.id);
-                    if known.any(|service| !service.ours) {
-                        self.plan.later = Some(super::SOON);
-                        break 'groups;
-                    }
                     if role.worker_template.is_none() {
                         continue;
                     }
                     let name = self.shape.service(&group.name, &instance.id);
-                    if name.is_some_and(|name| self.seen.service_named(&name).is_none()) {
+                    let Some(name) = name else { continue };
+                    let known = self.seen.service_named(&name);
+                    if known.is_some_and(|service| !service.ours) {
+                        self.plan.later = Some(super::SOON);
+                        break 'groups;
+                    }
+                    if known.is_none() {
                         let (group, id) = (&group.name, &instance.id);
                         let service =
                             service::make(self.serving, self.shape, group, &role.name, id);

@@ -28,6 +28,7 @@ fn pod(role: &Role, gang: bool, adorn: &dyn Adorn) -> Value {
         index: 0,
         size: 3,
         name: "llm-0-server-1-0",
+        roles: &[],
     };
     make(&maker, &slot, &Source { role, revision: "r", hash: "h" }).unwrap()
 }

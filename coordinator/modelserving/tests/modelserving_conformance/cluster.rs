@@ -49,6 +49,8 @@ pub struct Cluster {
     pub graceful: bool,
     /// The name of a pod that cannot be created.
     pub refused: Option<String>,
+    /// So many deletions are refused before the next one is accepted.
+    pub stubborn: usize,
     pub record: Record,
     told: VecDeque<Told>,
     queued: bool,
@@ -70,6 +72,7 @@ impl Cluster {
             api,
             graceful,
             refused: None,
+            stubborn: 0,
             record: Record::default(),
             told: VecDeque::new(),
             queued: false,
@@ -83,9 +86,13 @@ impl Cluster {
     pub fn start(&mut self) {
         self.machine = Machine::new(self.shape);
         self.told.clear();
+        self.tell(|machine, serving, seen| machine.restore(serving, seen));
+    }
+
+    fn tell(&mut self, tell: impl FnOnce(&mut Machine, &ModelServing, &Seen<'_>) -> Heard) {
         let Some(serving) = self.serving.clone() else { return };
         let mut machine = std::mem::take(&mut self.machine);
-        let heard = machine.restore(&serving, &self.seen(&serving));
+        let heard = tell(&mut machine, &serving, &self.seen(&serving));
         self.machine = machine;
         self.follow(heard);
     }
@@ -114,6 +121,13 @@ impl Cluster {
             let ready =
                 json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
             pod.status = serde_json::from_value(ready).unwrap();
+        });
+    }
+
+    /// Somebody tells it to go.
+    pub fn pod_leaves(&mut self, name: &str) {
+        self.change_pod(name, |pod| {
+            pod.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
         });
     }
 
@@ -153,19 +167,14 @@ impl Cluster {
 
     pub fn wait(&mut self, time: Duration) {
         self.clock += time;
-        let clock = self.clock;
-        let due: Vec<_> = self.later.extract_if(.., |it| it.0 <= clock).collect();
+        let due: Vec<_> = self.later.extract_if(.., |it| it.0 <= self.clock).collect();
         for (_, what) in due {
             let Some(Later::GraceOver { pod, uid }) = what else {
                 self.queued = true;
                 continue;
             };
-            let Some(serving) = self.serving.clone() else { continue };
-            let mut machine = std::mem::take(&mut self.machine);
             let over = Event::GraceOver { pod: &pod, uid: &uid };
-            let heard = machine.hear(over, &serving, &self.seen(&serving));
-            self.machine = machine;
-            self.follow(heard);
+            self.tell(|machine, serving, seen| machine.hear(over, serving, seen));
         }
     }
 
@@ -174,7 +183,7 @@ impl Cluster {
         self.machine.plan(serving, &self.seen(serving), &Plain, Timestamp::UNIX_EPOCH)
     }
 
-    fn seen<'a>(&'a self, serving: &'a ModelServing) -> Seen<'a> {
+    pub fn seen<'a>(&'a self, serving: &'a ModelServing) -> Seen<'a> {
         let mut seen = Seen::new(serving, self.shape, self.api);
         let ours = |metadata: &ObjectMeta| {
             let labels = metadata.labels.as_ref();
@@ -191,30 +200,26 @@ impl Cluster {
     }
 
     fn hear(&mut self, told: Told) {
-        let Some(serving) = self.serving.clone() else { return };
-        let mut machine = std::mem::take(&mut self.machine);
-        let seen = self.seen(&serving);
-        let heard = match &told {
-            Told::PodChanged(name) => self
-                .pods
-                .get(name)
-                .map(|pod| machine.hear(Event::PodChanged(seen.read_pod(pod)), &serving, &seen)),
-            Told::PodGone(pod) => {
-                Some(machine.hear(Event::PodGone(seen.read_pod(pod)), &serving, &seen))
-            }
-            Told::ServiceGone(it) => Some(machine.hear(Event::ServiceGone(it), &serving, &seen)),
-            Told::PodGroupGone(it) => Some(machine.hear(Event::PodGroupGone(it), &serving, &seen)),
-            Told::SpecChanged(old) => Some(machine.hear(Event::SpecChanged(old), &serving, &seen)),
-        };
-        drop(seen);
-        self.machine = machine;
-        self.follow(heard.unwrap_or_default());
+        self.tell(|machine, serving, seen| {
+            let event = match &told {
+                Told::PodChanged(name) => {
+                    let pod = seen.pods().iter().find(|pod| pod.thing.name == name);
+                    let Some(pod) = pod else { return Heard::default() };
+                    Event::PodChanged(*pod)
+                }
+                Told::PodGone(pod) => Event::PodGone(seen.read_pod(pod)),
+                Told::ServiceGone(metadata) => Event::ServiceGone(metadata),
+                Told::PodGroupGone(metadata) => Event::PodGroupGone(metadata),
+                Told::SpecChanged(old) => Event::SpecChanged(old),
+            };
+            machine.hear(event, serving, seen)
+        });
     }
 
     fn follow(&mut self, heard: Heard) {
         self.queued |= heard.reconcile;
-        let clock = self.clock;
-        self.later.extend(heard.later.into_iter().map(|(time, it)| (clock + time, Some(it))));
+        let later = heard.later.into_iter();
+        self.later.extend(later.map(|(time, it)| (self.clock + time, Some(it))));
         self.steps(&heard.steps);
     }
 
@@ -266,10 +271,23 @@ impl Cluster {
         match write {
             Write::Create(object) => self.create(object),
             Write::Update(object) => {
+                // An API server lets nobody change what a revision keeps.
+                let kept = self.revisions.get(&object.name).map(|known| json!(known.data));
+                if object.kind == Kind::ControllerRevision
+                    && kept != object.body.get("data").cloned()
+                {
+                    return Err(format!("the data of {} cannot be changed", object.name));
+                }
                 self.record.calls.push(format!("update {} {}", object.kind.name(), object.name));
                 self.record.updates.push(object.body.clone());
                 self.put(object.kind, object.name, object.body);
                 Ok(())
+            }
+            Write::Delete { .. } | Write::DeletePods(_) if self.stubborn > 0 => {
+                self.stubborn -= 1;
+                // Whoever follows a plan makes another one after a failure.
+                self.queued = true;
+                Err("it cannot be deleted now".to_owned())
             }
             Write::Delete { kind, name, uid } => {
                 self.delete(kind, &name, uid.as_deref());
@@ -284,8 +302,10 @@ impl Cluster {
                 };
                 let names: Vec<String> =
                     self.pods.iter().filter(|(_, pod)| has(pod)).map(|it| it.0.clone()).collect();
+                // Recorded selectors do not name the ModelServing.
+                let selector = labels.iter().filter(|(key, _)| **key != naming::NAME);
                 let selector: Vec<String> =
-                    labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                    selector.map(|(key, value)| format!("{key}={value}")).collect();
                 let (selector, list) = (selector.join(","), names.join(","));
                 self.record.calls.push(format!("deleteCollection Pod [{selector}] -> {list}"));
                 for name in names {
@@ -351,15 +371,12 @@ impl Cluster {
 
     fn delete(&mut self, kind: Kind, name: &str, uid: Option<&str>) {
         let there = match kind {
-            Kind::Pod => {
-                let pod = self.pods.get(name);
-                pod.is_some_and(|pod| uid.is_none() || pod.metadata.uid.as_deref() == uid)
-            }
-            Kind::Service => self.services.contains_key(name),
-            Kind::PodGroup => self.pod_groups.contains_key(name),
-            Kind::ControllerRevision => self.revisions.contains_key(name),
+            Kind::Pod => self.pods.get(name).map(|it| &it.metadata),
+            Kind::Service => self.services.get(name).map(|it| &it.metadata),
+            Kind::PodGroup => self.pod_groups.get(name).map(|it| &it.0),
+            Kind::ControllerRevision => self.revisions.get(name).map(|it| &it.metadata),
         };
-        if !there {
+        if there.is_none_or(|it| uid.is_some() && it.uid.as_deref() != uid) {
             return;
         }
         self.record.calls.push(format!("delete {} {name}", kind.name()));
@@ -375,9 +392,7 @@ impl Cluster {
     fn delete_pod(&mut self, name: &str) {
         let phase = self.pods.get(name).and_then(|pod| pod.status.as_ref()?.phase.clone());
         if self.graceful && phase.as_deref() == Some("Running") {
-            self.change_pod(name, |pod| {
-                pod.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-            });
+            self.pod_leaves(name);
         } else {
             self.pod_goes(name);
         }
