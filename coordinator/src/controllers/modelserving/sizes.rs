@@ -5,18 +5,15 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use muster_modelserving::naming;
-use muster_modelserving::ranktable::{Ranktables, Slot};
+use muster_modelserving::ranktable::{Sizes, Slot};
 
 use crate::names::{RANK_GROUP, RANK_GROUP_SIZE};
 
 /// The pods that say another size than their group has by now, with the right one.
 pub fn outdated<'a>(
-    tables: &'a Ranktables,
+    sizes: &'a Sizes<'_>,
     pods: impl Iterator<Item = &'a Arc<Pod>>,
 ) -> Vec<(String, String)> {
-    if !tables.sizes_change() {
-        return Vec::new();
-    }
     let none = BTreeMap::new();
     let wrong = pods.filter_map(|pod| {
         let labels = pod.metadata.labels.as_ref().unwrap_or(&none);
@@ -28,7 +25,7 @@ pub fn outdated<'a>(
             role_id: label(naming::ROLE_ID),
             index: 0,
         };
-        let group = tables.group(&slot).filter(|group| group.name == label(RANK_GROUP))?;
+        let group = sizes.group(&slot).filter(|group| group.name == label(RANK_GROUP))?;
         let right = group.size.to_string();
         let live = pod.metadata.deletion_timestamp.is_none();
         (live && *said != right).then(|| (pod.metadata.name.clone().unwrap_or_default(), right))

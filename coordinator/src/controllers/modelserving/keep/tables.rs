@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use muster_modelserving::ranktable::Sizes;
 use serde_json::json;
 
 use super::Keeper;
@@ -33,7 +34,16 @@ impl Keeper {
             }
             Dress::Tables { tables: wanted, .. } => {
                 self.said = None;
-                for (pod, size) in sizes::outdated(wanted, self.known.pods()) {
+                let outdated = match wanted.sizes_change() {
+                    true => {
+                        let api = self.sources.pod_group_api();
+                        let seen = self.known.seen(&serving, self.key.shape, api);
+                        let sizes = Sizes::of(wanted, &serving, &seen);
+                        sizes::outdated(&sizes, self.known.pods())
+                    }
+                    false => Vec::new(),
+                };
+                for (pod, size) in outdated {
                     let resized = self.resize(&pod, &size).await;
                     result = result.and(resized);
                 }
