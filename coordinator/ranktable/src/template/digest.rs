@@ -28,9 +28,9 @@ impl TableTemplate {
             Level::Group => "group",
         };
         let order = match self.order {
-            // The default is not the same everywhere.
-            None => "",
-            Some(Order::Seed) => "seed",
+            // What follows from no order is not the same everywhere: it is not what follows from this one.
+            None => "seed",
+            Some(Order::Seed) => "lexicographic",
             Some(Order::Numeric) => "numeric",
             Some(Order::Pod) => "pod",
             Some(Order::Topology) => "topology",
