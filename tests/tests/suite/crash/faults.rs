@@ -23,8 +23,8 @@ async fn under_faults_of_the_api_tables_still_come_and_no_generation_comes_twice
         let mut play = stage.play(group).await?;
         let faults = || play_faults(&play.stage.world);
         for code in [429, 500, 503] {
-            faults()?.add(Rule::refusal(code).resource("configmaps").verb("patch").chance(0.2));
-            faults()?.add(Rule::refusal(code).resource("configmaps").verb("create").chance(0.2));
+            faults()?.add(Rule::refusal(code).resource("configmaps").verb("patch").chance(0.1));
+            faults()?.add(Rule::refusal(code).resource("configmaps").verb("create").chance(0.1));
             faults()?.add(Rule::refusal(code).resource("pods").verb("patch").chance(0.1));
         }
         faults()?.add(Rule::refusal(500).resource("events.events.k8s.io").chance(0.5));
