@@ -1,7 +1,5 @@
 //! Conditions: their types and reasons, and how one changes.
 
-use serde::{Deserialize, Serialize};
-
 /// A table was made from all pods of the group.
 pub const RANKTABLE_READY: &str = "RanktableReady";
 /// Every pod of the group can read the table.
@@ -68,22 +66,7 @@ pub mod reason {
     pub const DELIVERY: [&str; 3] = [DELIVERING, LATE, DELIVERED];
 }
 
-/// One condition, as Kubernetes writes them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// What it is about.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// Why, in one word.
-    pub reason: String,
-    /// Why, for a person.
-    pub message: String,
-    /// Since when the status is what it is, in RFC 3339.
-    pub last_transition_time: String,
-}
+pub use muster_modelserving::api::Condition;
 
 /// Puts a condition among others. The time stays if the status does. Whether anything has changed.
 pub fn set(
@@ -101,6 +84,7 @@ pub fn set(
         reason: reason.to_owned(),
         message: message.to_owned(),
         last_transition_time: now.to_owned(),
+        ..Condition::default()
     };
     match conditions.iter_mut().find(|known| known.kind == kind) {
         Some(known) => {

@@ -1,25 +1,15 @@
 //! Every name that others rely on: labels, annotations, field managers.
 
 pub use muster_ranktable::names::{
-    RANK_GROUP, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_FILE, RANKTABLE_TEMPLATE,
-    VOLUME, WAITER, record,
+    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_FILE,
+    RANKTABLE_ORDER, RANKTABLE_TEMPLATE, RANKTABLE_TIMEOUT, VOLUME, WAITER, record,
 };
 
 /// Field manager of what the coordinator writes.
 pub const FIELD_MANAGER: &str = "muster-coordinator";
 
-/// Annotation of the pods of a rank group: how many of them there are.
-pub const RANK_GROUP_SIZE: &str = "muster.dev/rank-group-size";
-
 /// Annotation of LeaderWorkerSet's pods that says the same.
 pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
-
-/// Annotation of such pods: how long a table may take before that counts as failure.
-pub const RANKTABLE_TIMEOUT: [&str; 2] =
-    ["muster.dev/ranktable-timeout", "kthena.io/ranktable-timeout"];
-
-/// Annotation of such pods: the order of ranks, whatever the template says.
-pub const RANKTABLE_ORDER: [&str; 2] = ["muster.dev/ranktable-order", "kthena.io/ranktable-order"];
 
 /// Label of a ModelServing's pods: their role.
 pub const SERVING_ROLE: &str = muster_modelserving::naming::ROLE;

@@ -11,11 +11,15 @@ use kube::api::Api;
 use kube::runtime::reflector::{self, ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Changes that a slow listener may miss before it must look at everything again.
 const FEED: usize = 16 * 1024;
+
+/// Changes that are taken at once before anything is looked at.
+const BATCH: usize = 4096;
 
 /// The objects of a kind, and their changes. Copies share them.
 #[derive(Clone)]
@@ -172,6 +176,36 @@ where
                 }
                 None => return,
             }
+        }
+    }
+}
+
+/// A change that stands for all that was missed.
+pub trait Missed {
+    /// It.
+    fn missed() -> Self;
+}
+
+/// What a receiver says, as a change; none when its source has ended.
+pub fn heard<T, C: Missed>(said: Result<T, RecvError>, as_change: impl Fn(T) -> C) -> Option<C> {
+    match said {
+        Ok(change) => Some(as_change(change)),
+        Err(RecvError::Lagged(_)) => Some(C::missed()),
+        Err(RecvError::Closed) => None,
+    }
+}
+
+/// What has come in the meantime: many small changes are looked at together.
+pub fn drain<T: Clone, C: Missed>(
+    from: &mut broadcast::Receiver<T>,
+    changes: &mut Vec<C>,
+    as_change: impl Fn(T) -> C,
+) {
+    for _ in 0..BATCH {
+        match from.try_recv() {
+            Ok(change) => changes.push(as_change(change)),
+            Err(TryRecvError::Lagged(_)) => changes.push(C::missed()),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return,
         }
     }
 }

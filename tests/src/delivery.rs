@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::runtime::Builder;
 
 pub mod alone;
 pub mod cluster;
@@ -23,6 +22,7 @@ pub(crate) mod report;
 pub mod scrape;
 pub mod volumes;
 
+use crate::bench;
 use cluster::{Arrived, Cluster};
 use floor::Floor;
 use readers::Readers;
@@ -30,9 +30,6 @@ use report::{Report, at, millis};
 
 /// The agents' own time from an order to a table that can be read.
 const READABLE: &str = "muster_agent_readable_duration_seconds";
-
-/// Tables that all agents together write at once.
-const AGENTS_WRITE: usize = 4;
 
 /// Settings.
 #[derive(Debug, clap::Parser)]
@@ -65,28 +62,7 @@ struct Large {
 
 /// Measures and prints; fails when a limit is missed by more than noise.
 pub fn main(args: Args) -> ExitCode {
-    let run = || -> anyhow::Result<bool> {
-        let runtime = two().build()?;
-        // Where agents are many on one machine, their writes must not be hundreds of threads.
-        let agents = two().max_blocking_threads(AGENTS_WRITE).build()?;
-        let met = runtime.block_on(measure(args, agents.handle()));
-        agents.shutdown_background();
-        met
-    };
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("delivery: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn two() -> Builder {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all();
-    builder
+    bench::run("delivery", async |agents| measure(args, agents).await)
 }
 
 async fn measure(args: Args, agents: &tokio::runtime::Handle) -> anyhow::Result<bool> {

@@ -17,6 +17,7 @@
 //! it. Start reading at [`world`]; [`behaviour`] is the table of single requests that runs on both servers.
 
 pub mod behaviour;
+pub mod bench;
 pub mod delivery;
 pub mod demo;
 pub mod footprint;

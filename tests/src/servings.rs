@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub mod arrivals;
@@ -22,6 +22,7 @@ pub mod load;
 pub mod recorder;
 pub mod replay;
 
+use crate::bench;
 use crate::delivery::cluster::Cluster;
 use crate::delivery::report::Report;
 use crate::delivery::scrape::Figures;
@@ -31,8 +32,6 @@ use arrivals::Arrivals;
 use load::Load;
 use recorder::{Recorder, Write};
 
-/// Tables that all agents together write at once.
-const AGENTS_WRITE: usize = 4;
 /// How long anything may take; it ends as soon as it is so.
 const PATIENCE: Duration = Duration::from_secs(900);
 /// Between two looks: they are work for the cores that are measured.
@@ -75,28 +74,7 @@ struct Run {
 
 /// Measures and prints; fails when a limit is missed by more than noise.
 pub fn main(args: Args) -> ExitCode {
-    let run = || -> anyhow::Result<bool> {
-        let runtime = two().build()?;
-        // Where agents are many on one machine, their writes must not be hundreds of threads.
-        let agents = two().max_blocking_threads(AGENTS_WRITE).build()?;
-        let met = runtime.block_on(measure(args, agents.handle()));
-        agents.shutdown_background();
-        met
-    };
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("servings: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn two() -> Builder {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all();
-    builder
+    bench::run("servings", async |agents| measure(args, agents).await)
 }
 
 async fn measure(args: Args, agents: &Handle) -> anyhow::Result<bool> {

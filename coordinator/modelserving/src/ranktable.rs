@@ -166,18 +166,11 @@ impl Ranktables {
         Some(RankGroup { name: short::label(name), size })
     }
 
-    /// What a pod carries that is made now, from the roles of its slot. An instance has as many pods as the role has
-    /// that it is made from.
+    /// What a pod carries that is made now, from the roles of its slot.
     pub fn marks_of(&self, slot: &crate::pod::Slot<'_>) -> Marks {
         let index = u32::try_from(slot.index).unwrap_or_default();
         let place = Slot { group: slot.group, role: slot.role, role_id: slot.role_id, index };
-        let mut marks = self.of_roles(slot.roles).marks(&place);
-        if let Some(size) = marks.annotations.get_mut(names::RANK_GROUP_SIZE)
-            && self.unit == Unit::Instance
-        {
-            *size = slot.size.to_string();
-        }
-        marks
+        self.of_roles(slot.roles).marks(&place)
     }
 
     /// Whether scaling a role changes the size of groups that are there.

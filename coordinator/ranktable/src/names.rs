@@ -53,3 +53,13 @@ pub(crate) const INDEX: [&str; 5] = [
     "training.kubeflow.org/replica-index",
     "hccl/rankIndex",
 ];
+
+/// Annotation of the pods of a rank group: how many of them there are.
+pub const RANK_GROUP_SIZE: &str = "muster.dev/rank-group-size";
+
+/// Annotation of such pods: how long a table may take before that counts as failure. The second name is the seed's.
+pub const RANKTABLE_TIMEOUT: [&str; 2] =
+    ["muster.dev/ranktable-timeout", "kthena.io/ranktable-timeout"];
+
+/// Annotation of such pods: the order of ranks, whatever the template says.
+pub const RANKTABLE_ORDER: [&str; 2] = ["muster.dev/ranktable-order", "kthena.io/ranktable-order"];

@@ -6,17 +6,14 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use muster_coordinator::controllers::ranktable::{Settings, Truth};
 use muster_modelserving::shape::Shape;
-use muster_ranktable::inject::{Delivery, Injection};
 use muster_tests::World;
-use muster_tests::world::coordinators::Choices;
 use muster_tests::world::serving::{condition_of, selector};
 use muster_tests::world::{HOLD, Seen};
 use serde_json::{Value, json};
 
 use super::ranktable::{TEMPLATE, delivered, event, file_of, ranks, records, table};
-use super::truth::{annotation, expected};
+use super::truth::{annotation, as_the_seed_has_it, expected};
 use super::workload::{NPU, template};
 
 const GROUP_TEMPLATE: &str = "ascend-ranktable-template-vllm-group";
@@ -96,16 +93,10 @@ fn names(pods: &[Pod]) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seed_role_of_two_nodes_gets_its_table_as_the_seed_shows() -> Result<()> {
-    let defaults = Choices::default();
-    let choices = Choices {
-        ranktable: Settings { truth: Truth::Annotation, ..defaults.ranktable },
-        injection: Injection { delivery: Delivery::ConfigMap, ..defaults.injection },
-        ..Choices::default()
-    };
     World::new()
         .nodes(2)
         .coordinators(1)
-        .choices(choices)
+        .choices(as_the_seed_has_it())
         .run(async |world| {
             let mut serving = seed("qwen-inference", TEMPLATE, &[("worker", 2, 8)]);
             // The seed's own example has the mount already.

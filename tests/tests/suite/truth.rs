@@ -32,18 +32,22 @@ pub fn expected() -> Value {
         "server_list": [server("192.168.1.10", 2, 0), server("192.168.1.11", 10, 8)]})
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_annotations_as_the_truth_the_seeds_example_gives_the_seeds_table() -> Result<()> {
+/// Annotations are the truth, and tables come by ConfigMap volumes.
+pub fn as_the_seed_has_it() -> Choices {
     let defaults = Choices::default();
-    let choices = Choices {
+    Choices {
         ranktable: Settings { truth: Truth::Annotation, ..defaults.ranktable },
         injection: Injection { delivery: Delivery::ConfigMap, ..defaults.injection },
         ..Choices::default()
-    };
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_annotations_as_the_truth_the_seeds_example_gives_the_seeds_table() -> Result<()> {
     World::new()
         .nodes(2)
         .coordinators(1)
-        .choices(choices)
+        .choices(as_the_seed_has_it())
         .run(async |world| {
             for (number, server, first) in [(0, "192.168.1.10", 2), (1, "192.168.1.11", 10)] {
                 let name = format!("qwen-inference-worker-{number}");

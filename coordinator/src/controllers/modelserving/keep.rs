@@ -192,6 +192,11 @@ impl Keeper {
 
     /// Tells the machine what has happened. Whether a plan is due.
     async fn hear(&mut self, serving: &ModelServing, now: Instant) -> Result<bool, WriteError> {
+        let changed = self.spec.as_ref() != Some(&serving.spec);
+        let due = self.later.iter().any(|(at, _)| *at <= now);
+        if self.restored && self.happened.is_empty() && !changed && !due {
+            return Ok(false);
+        }
         let api = self.sources.pod_group_api();
         let mut heard = Vec::new();
         let happened = std::mem::take(&mut self.happened);
@@ -201,7 +206,7 @@ impl Keeper {
                 self.restored = true;
                 heard.push(self.machine.restore(serving, &seen));
             } else {
-                if let Some(before) = self.spec.as_ref().filter(|before| **before != serving.spec) {
+                if let Some(before) = self.spec.as_ref().filter(|_| changed) {
                     let event = Event::SpecChanged(before);
                     heard.push(self.machine.hear(event, serving, &seen));
                 }

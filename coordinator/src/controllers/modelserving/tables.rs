@@ -100,28 +100,13 @@ fn put(
     message: &str,
     now: &str,
 ) -> bool {
-    let status = if status { "True" } else { "False" };
-    let new = Condition {
-        kind: kind.to_owned(),
-        status: status.to_owned(),
-        reason: word.to_owned(),
-        message: message.to_owned(),
-        last_transition_time: now.to_owned(),
-        observed_generation: 0,
-    };
-    let Some(known) = list.iter_mut().find(|one| one.kind == kind) else {
-        list.push(new);
-        return true;
-    };
-    let since = match known.status == new.status {
-        true => known.last_transition_time.clone(),
-        false => new.last_transition_time.clone(),
-    };
-    let news = (&known.status, &known.reason) != (&new.status, &new.reason);
+    let known = list.iter().find(|one| one.kind == kind).cloned();
+    conditions::set(list, kind, status, word, message, now);
+    let Some(known) = known else { return true };
     // Those of a person's mistake are worth a write when the mistake is another one.
-    let news = news || (reason::STUCK.contains(&word) && known.message != new.message);
-    *known = Condition { last_transition_time: since, ..new };
-    news
+    known.status != if status { "True" } else { "False" }
+        || known.reason != word
+        || (reason::STUCK.contains(&word) && known.message != message)
 }
 
 /// What a record says of its group.

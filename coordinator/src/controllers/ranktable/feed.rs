@@ -4,13 +4,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::Sources;
 use crate::hub::Changed;
-
-/// Changes that are taken at once before groups are looked at.
-const BATCH: usize = 4096;
+use crate::watch::{Missed, drain, heard};
 
 /// One change.
 #[derive(Debug)]
@@ -69,25 +66,9 @@ impl Feed {
     }
 }
 
-fn heard<T>(change: Result<T, RecvError>, as_change: impl Fn(T) -> Change) -> Option<Change> {
-    match change {
-        Ok(change) => Some(as_change(change)),
-        Err(RecvError::Lagged(_)) => Some(Change::All),
-        Err(RecvError::Closed) => None,
-    }
-}
-
-fn drain<T: Clone>(
-    from: &mut Receiver<T>,
-    changes: &mut Vec<Change>,
-    as_change: impl Fn(T) -> Change,
-) {
-    for _ in 0..BATCH {
-        match from.try_recv() {
-            Ok(change) => changes.push(as_change(change)),
-            Err(TryRecvError::Lagged(_)) => changes.push(Change::All),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return,
-        }
+impl Missed for Change {
+    fn missed() -> Self {
+        Self::All
     }
 }
 
