@@ -3,7 +3,8 @@
 //! ```text
 //!   create ──▶ coordinator: pods, services, revisions, records ──▶ nodes, scheduler, agents ──▶ delivered
 //!   └─────────────────────────────── a ───────────────────────────────────────────────────────┘
-//!                 └─ recorded ─▶ the same writes by a plain loop, to a server that nobody watches: a against it
+//!                 └─ recorded ─▶ the same writes by a plain loop, to a server that nobody watches
+//!   a against: the time of one such write × all changes of the store until then, whoever made them
 //!   touch ──▶ coordinator: nothing
 //! ```
 //!
@@ -114,11 +115,12 @@ async fn measure(args: Args, agents: &Handle) -> anyhow::Result<bool> {
     let whole = one.mul_f64(run.changes as f64);
     report.time("as many as there were changes in the store", whole);
     report.none("refused there", &floor.refused);
-    let ratio = run.took.as_secs_f64() / floor.took.as_secs_f64();
-    report.limit("all tables, against the plain loop", ratio, 2.0, "x");
+    // A table needs the writes of scheduler, nodes and agents as much as the coordinator's.
     let ratio = run.took.as_secs_f64() / whole.as_secs_f64();
+    report.limit("all tables, against a loop of as many writes", ratio, 2.0, "x");
+    let ratio = run.took.as_secs_f64() / floor.took.as_secs_f64();
     report.plain(
-        "the same, against a loop of as many writes as there were changes",
+        "the same, against a loop of the coordinator's writes alone",
         format!("{ratio:.2} x"),
     );
     report.part("containers start, all ModelServings become available");

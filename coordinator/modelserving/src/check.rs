@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::defaults;
 use crate::field_error::FieldError;
-use crate::ranktable::Ranktables;
+use crate::ranktable::{RanktableError, Ranktables};
 use crate::shape::{Serving, Shape, Unreadable};
 
 pub use known::UNKNOWN;
@@ -43,11 +43,22 @@ pub fn check(raw: &Value) -> Vec<FieldError> {
     }
     found.extend(serving.validate());
     let shape = serving.shape();
-    if let Err(why) = Ranktables::read(&serving.into_model_serving(), shape, None) {
-        let (key, value) = why.annotation();
-        let at = format!("metadata.annotations[{key}]");
-        found.push(FieldError::invalid(at, value, why.reason()).remedy(why.remedy()));
-    }
+    let serving = serving.into_model_serving();
+    let why = match Ranktables::read(&serving, shape, None) {
+        Ok(tables) => tables.and_then(|tables| tables.over_limit(&serving.metadata)),
+        Err(why) => Some(why),
+    };
+    found.extend(why.map(|why| {
+        let (at, value) = match &why {
+            RanktableError::Level { key, value, .. } | RanktableError::Scope { key, value, .. } => {
+                (format!("metadata.annotations[{key}]"), value.clone())
+            }
+            RanktableError::Size { role, size, .. } => {
+                (format!("spec.roles[{role}].replicas"), format!("{size} pods share a table"))
+            }
+        };
+        FieldError::invalid(at, value, why.reason()).remedy(why.remedy())
+    }));
     found
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::ModelServing;
 use crate::pod::{Adorn, Slot};
-use crate::ranktable::Ranktables;
+use crate::ranktable::{RanktableError, Ranktables};
 use crate::shape::Shape;
 
 /// The reason of a template that is not there or cannot be used.
@@ -37,6 +37,8 @@ pub enum Dress<T> {
         templates: T,
         /// What is injected.
         injection: Injection,
+        /// Why pods of some role are not made.
+        over: Option<Trouble>,
     },
     /// It does, and cannot have them: pods that would wait for ever are not made.
     Trouble(Trouble),
@@ -49,6 +51,14 @@ pub struct Trouble {
     pub reason: &'static str,
     /// For a person: what, and what to do.
     pub message: String,
+}
+
+// === impl Trouble ===
+
+impl From<RanktableError> for Trouble {
+    fn from(error: RanktableError) -> Self {
+        Self { reason: error.reason(), message: error.to_string() }
+    }
 }
 
 // === impl Dress ===
@@ -68,11 +78,21 @@ impl<T: Templates + Clone> Dress<T> {
             Ok(None) => Self::Plain,
             Ok(Some(tables)) => {
                 let (templates, injection) = (templates.clone(), injection.clone());
-                Self::Tables { tables, templates, injection }
+                let over = tables.over_limit(&serving.metadata).map(Trouble::from);
+                Self::Tables { tables, templates, injection, over }
             }
-            Err(error) => {
-                Self::Trouble(Trouble { reason: error.reason(), message: error.to_string() })
-            }
+            Err(error) => Self::Trouble(error.into()),
+        }
+    }
+}
+
+impl<T> Dress<T> {
+    /// What keeps all pods or those of some role from being made.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        match self {
+            Self::Plain => None,
+            Self::Tables { over, .. } => over.as_ref(),
+            Self::Trouble(trouble) => Some(trouble),
         }
     }
 }
@@ -82,7 +102,10 @@ impl<T: Templates> Adorn for Dress<T> {
         let (tables, templates, injection) = match self {
             Self::Plain => return Ok(()),
             Self::Trouble(trouble) => return Err(trouble.message.clone()),
-            Self::Tables { tables, templates, injection } => (tables, templates, injection),
+            Self::Tables { tables, over: Some(over), .. } if tables.is_over_limit(slot) => {
+                return Err(over.message.clone());
+            }
+            Self::Tables { tables, templates, injection, .. } => (tables, templates, injection),
         };
         let take = |pod: &mut Value, key: &str| -> BTreeMap<String, String> {
             serde_json::from_value(pod["metadata"][key].take()).unwrap_or_default()

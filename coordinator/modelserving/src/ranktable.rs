@@ -25,7 +25,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use muster_ranktable::Level;
+use muster_ranktable::{Level, MOST_PODS};
 
 use crate::api::{ModelServing, Role};
 use crate::shape::Shape;
@@ -59,6 +59,9 @@ struct Share {
     instances: u64,
     pods: u64,
 }
+
+/// No group has more pods.
+const MOST: u64 = MOST_PODS as u64;
 
 /// The place of a pod in its ModelServing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +174,24 @@ impl Ranktables {
         let index = u32::try_from(slot.index).unwrap_or_default();
         let place = Slot { group: slot.group, role: slot.role, role_id: slot.role_id, index };
         self.of_roles(slot.roles).marks(&place)
+    }
+
+    /// The first role whose pods would be in a group of more than [`MOST_PODS`].
+    pub fn over_limit(&self, metadata: &ObjectMeta) -> Option<RanktableError> {
+        let shares = self.roles.iter().filter(|share| share.all() > 0);
+        let mut sizes = shares.map(|share| (&share.role, self.size(&share.role)));
+        let (role, size) = sizes.find(|(_, size)| *size > MOST)?;
+        Some(RanktableError::Size { object: full_name(metadata), role: role.clone(), size })
+    }
+
+    /// Whether a pod that is made now, from the roles of its slot, would be in such a group.
+    pub fn is_over_limit(&self, slot: &crate::pod::Slot<'_>) -> bool {
+        self.of_roles(slot.roles).size(slot.role) > MOST
+    }
+
+    fn size(&self, role: &str) -> u64 {
+        let slot = Slot { group: "", role, role_id: "", index: 0 };
+        self.group(&slot).map_or(0, |group| group.size)
     }
 
     /// Whether scaling a role changes the size of groups that are there.

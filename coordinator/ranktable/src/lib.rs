@@ -50,6 +50,9 @@ mod table;
 mod template;
 mod topology;
 
+/// No rank group has more pods.
+pub const MOST_PODS: usize = 100_000;
+
 pub use check::{Chip, Facts, Finding, Format, Severity, Spot, check, format};
 pub use diff::{Diff, DiffError, Seat, diff};
 pub use group::GroupError;

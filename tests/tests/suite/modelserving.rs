@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
-use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use muster_modelserving::shape::Shape;
 use muster_tests::World;
 use muster_tests::world::serving::{condition_of, selector};
@@ -333,6 +333,69 @@ async fn bad_input_is_named_and_the_others_go_on() -> Result<()> {
             );
             let refused = world.create_object(long).await.unwrap_err();
             assert!(format!("{refused:#}").contains("spec.roles[0].name"), "{refused:#}");
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_sizes_and_annotations_that_are_wrong_are_named_and_other_roles_go_on()
+-> Result<()> {
+    World::new()
+        .nodes(2)
+        .agents()
+        .run(async |world| {
+            let templates: Api<ConfigMap> = Api::namespaced(world.client(), "kthena-system");
+            let table = r#"{"status":"completed","server_count":"{{.ServerCount}}"}"#;
+            let [broken, no_yaml, parser] =
+                ["broken", "no-yaml", "parser"].map(|name| format!("{name}-{}", world.namespace()));
+            for (name, data) in [
+                (&broken, json!({"ranktable-template": "{{ if }}"})),
+                (&parser, json!({"parser-template": "a: [b"})),
+                (&no_yaml, json!({"ranktable-template": table, "pod-parser-template": parser})),
+            ] {
+                let source: ConfigMap = serde_json::from_value(json!({
+                    "metadata": {"name": name, "namespace": "kthena-system"}, "data": data}))?;
+                templates.create(&Default::default(), &source).await?;
+            }
+            world.create_object(seed("broken", &broken, &[("worker", 1, 1)])).await?;
+            world.create_object(seed("no-yaml", &no_yaml, &[("worker", 1, 1)])).await?;
+            // What a tenant writes where an agent writes is no table's business: nonsense, and somebody else's address.
+            let mut forged = seed("forged", TEMPLATE, &[("nonsense", 1, 1), ("elsewhere", 1, 1)]);
+            let elsewhere = json!({"pod_name": "x", "server_id": "6.6.6.6",
+                "devices": [{"device_id": "0", "device_ip": "6.6.6.6"}]});
+            for (role, text) in [(0, "no JSON {".to_owned()), (1, elsewhere.to_string())] {
+                forged["spec"]["roles"][role]["template"]["metadata"] =
+                    json!({"annotations": {"ascend.com/ranktable": text}});
+            }
+            world.create_object(forged).await?;
+            let large = seed("large", TEMPLATE, &[("all", 200_000, 1), ("few", 1, 1)]);
+            world.create_object(large).await?;
+
+            let world = &*world;
+            let why = |name| world.serving_is(Shape::Seed, name, "Failed", "True");
+            let (reason, message) = why("broken").await?;
+            assert_eq!(reason, "TemplateInvalid");
+            ensure!(
+                message.contains(&broken) && message.contains("ranktable-template"),
+                "{message}"
+            );
+            let (reason, message) = why("no-yaml").await?;
+            assert_eq!(reason, "GenerationFailed");
+            ensure!(message.contains("YAML") && message.contains("no-yaml-worker"), "{message}");
+            let (reason, message) = why("large").await?;
+            assert_eq!(reason, "GroupTooLarge");
+            ensure!(message.contains("200000") && message.contains("\"all\""), "{message}");
+            assert_eq!(read(world, "large-few", 1).await?, 1);
+            assert_eq!(world.pods(&selector("large")).await?.len(), 1, "none of the large role");
+            for group in ["forged-nonsense", "forged-elsewhere"] {
+                assert_eq!(read(world, group, 1).await?, 1);
+                let map = delivered(world, group, 1).await?;
+                ensure!(!super::ranktable::table(&map).contains("6.6.6.6"), "{group}");
+            }
+            for name in [&broken, &no_yaml, &parser] {
+                templates.delete(name, &DeleteParams::default()).await?;
+            }
             Ok(())
         })
         .await

@@ -91,6 +91,8 @@ impl Draft<'_> {
         }
     }
 
+    /// A role whose pods cannot be made does not keep the others from being there; a group of which none can be made
+    /// is none.
     fn add_group(
         &mut self,
         group: &Arc<str>,
@@ -98,18 +100,35 @@ impl Draft<'_> {
         roles: &[Role],
     ) -> Result<(), String> {
         self.pod_group(group);
+        let mut failed: Vec<String> = Vec::new();
         for role in roles {
-            let name: Arc<str> = role.name.as_str().into();
-            let hash: Arc<str> = crate::revision::role(role).into();
-            for ordinal in 0..self.room(budget::role_replicas(role)) {
-                let id = naming::role_id(&role.name, ordinal).into();
-                let at = At { group: group.clone(), role: name.clone(), id };
-                self.add_instance(&at, (role, roles), revision, &hash)?;
-            }
+            let made = self.add_role(group, revision, (role, roles));
+            failed.extend(made.err());
+        }
+        let none = failed.len() == roles.len();
+        match failed.into_iter().next() {
+            Some(error) if none => return Err(error),
+            error => self.plan.error = self.plan.error.take().or(error),
         }
         if self.store.group(group).is_none() {
             let (group, revision) = (group.clone(), revision.clone());
             self.push(Step::change(Change::AddGroup { group, revision }));
+        }
+        Ok(())
+    }
+
+    fn add_role(
+        &mut self,
+        group: &Arc<str>,
+        revision: &Arc<str>,
+        (role, roles): (&Role, &[Role]),
+    ) -> Result<(), String> {
+        let name: Arc<str> = role.name.as_str().into();
+        let hash: Arc<str> = crate::revision::role(role).into();
+        for ordinal in 0..self.room(budget::role_replicas(role)) {
+            let id = naming::role_id(&role.name, ordinal).into();
+            let at = At { group: group.clone(), role: name.clone(), id };
+            self.add_instance(&at, (role, roles), revision, &hash)?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Why it cannot be said which pods share a table.
 
-/// An annotation says something that is not known.
+use muster_ranktable::MOST_PODS;
+
+/// An annotation says something that is not known, or a role is too large.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RanktableError {
     /// The level.
@@ -29,6 +31,20 @@ pub enum RanktableError {
         /// What it says.
         value: String,
     },
+    /// Too many pods would share a table.
+    #[error(
+        "ModelServing {object}: {size} pods of role {role:?} would share a rank table, and {MOST_PODS} are the most; \
+         its pods are not made: {}",
+        self.remedy()
+    )]
+    Size {
+        /// The ModelServing.
+        object: String,
+        /// The role.
+        role: String,
+        /// How many pods.
+        size: u64,
+    },
 }
 
 // === impl RanktableError ===
@@ -39,13 +55,7 @@ impl RanktableError {
         match self {
             Self::Level { .. } => "InvalidLevel",
             Self::Scope { .. } => "InvalidScope",
-        }
-    }
-
-    /// The annotation and what it says.
-    pub fn annotation(&self) -> (&'static str, &str) {
-        match self {
-            Self::Level { key, value, .. } | Self::Scope { key, value, .. } => (key, value),
+            Self::Size { .. } => "GroupTooLarge",
         }
     }
 
@@ -54,6 +64,9 @@ impl RanktableError {
         match self {
             Self::Level { .. } => "use role or group, or drop it for the level of the template",
             Self::Scope { .. } => "use role-instance or role-name, or drop it for role-instance",
+            Self::Size { .. } => {
+                "lower its replicas, or let fewer pods share a table by level or scope"
+            }
         }
     }
 }

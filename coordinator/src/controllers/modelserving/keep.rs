@@ -323,7 +323,7 @@ impl Keeper {
     fn stuck(&mut self, error: &str, dress: &Dress) {
         let metrics = &self.outlets.metrics;
         metrics.errors.get_or_create(&metrics::Reason { reason: "plan" }).inc();
-        if !matches!(dress, Dress::Trouble(_)) {
+        if dress.trouble().is_none() {
             tracing::warn!(serving = %self.key, reason = "plan", "{error}");
             self.error = Some(error.to_owned());
         }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use muster_program::duration;
 use muster_proto::annotation;
 use muster_proto::delivery::{Digest, Place};
-use muster_ranktable::Order;
+use muster_ranktable::{MOST_PODS, Order};
 
 use crate::hub::registry::Refusal;
 use crate::names;
@@ -166,9 +166,6 @@ impl Marks {
         }
     }
 }
-
-/// No group has more pods.
-pub const MOST_PODS: usize = 100_000;
 
 // === impl Member ===
 

@@ -3,7 +3,7 @@
 //! Nothing here waits: requests and files are handled by tasks that come back with an event.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -146,6 +146,8 @@ pub(super) struct Engine {
     requests: Arc<Semaphore>,
     nodes: BTreeMap<String, Node>,
     pods: HashMap<String, Pod>,
+    /// Which pods use a ConfigMap or Secret of a namespace. Some of them may be gone.
+    users: HashMap<(String, Object), BTreeSet<String>>,
     /// Closures and processes that run, by pod and container: they outlive a kubelet.
     running: HashMap<(String, String), Started>,
     /// Ends that came while the kubelet was down.
@@ -177,6 +179,7 @@ impl Engine {
             requests: Arc::new(Semaphore::new(PARALLEL)),
             nodes: BTreeMap::new(),
             pods: HashMap::new(),
+            users: HashMap::new(),
             running: HashMap::new(),
             unseen: HashMap::new(),
             times: BinaryHeap::new(),

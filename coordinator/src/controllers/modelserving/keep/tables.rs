@@ -32,8 +32,11 @@ impl Keeper {
                 self.troubled(trouble);
                 tables::set(&mut status.conditions, Some(trouble), &[], &now)
             }
-            Dress::Tables { tables: wanted, .. } => {
-                self.said = None;
+            Dress::Tables { tables: wanted, over, .. } => {
+                match over {
+                    Some(over) => self.troubled(over),
+                    None => self.said = None,
+                }
                 let outdated = match wanted.sizes_change() {
                     true => {
                         let api = self.sources.pod_group_api();
@@ -59,7 +62,7 @@ impl Keeper {
                 let all: Vec<Table> = groups.iter().map(table).collect();
                 self.shown.rank_groups = all.len();
                 self.shown.tables = all.iter().filter(|table| table.is_there()).count();
-                tables::set(&mut status.conditions, None, &all, &now)
+                tables::set(&mut status.conditions, over.as_ref(), &all, &now)
             }
         };
         self.shown.trouble = tables::failure(&status.conditions).map(str::to_owned);

@@ -1,7 +1,7 @@
 //! What a pod needs around it: its volumes, and the programs that stand for its containers.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,18 +123,45 @@ impl Engine {
 
     /// A ConfigMap or Secret changed: the pods that use it follow.
     pub(super) fn changed(&mut self, namespace: &str, object: &Object) {
-        let uses = |pod: &Pod| {
-            meta::namespace(&pod.object) == namespace
-                && (pod.volumes.iter().any(|v| v.needs().0.contains(object))
-                    || pod.outside.iter().any(|name| {
-                        let spec = container_spec(&pod.object, name);
-                        spec.is_some_and(|c| environment::needs(c).contains(object))
-                    }))
-        };
-        let users: Vec<String> =
-            self.pods.iter().filter(|(_, pod)| uses(pod)).map(|(uid, _)| uid.clone()).collect();
-        for uid in users {
-            self.prepare(&uid);
+        let key = (namespace.to_owned(), object.clone());
+        let Some(mut users) = self.users.remove(&key) else { return };
+        users.retain(|uid| self.pods.contains_key(uid));
+        for uid in &users {
+            self.prepare(uid);
+        }
+        if !users.is_empty() {
+            self.users.insert(key, users);
+        }
+    }
+
+    /// The ConfigMaps and Secrets that a pod uses, in volumes and in the environment of containers that really run.
+    fn needs(pod: &Pod) -> BTreeSet<Object> {
+        let of_volumes = pod.volumes.iter().flat_map(|volume| volume.needs().0);
+        let outside = pod.outside.iter().filter_map(|name| container_spec(&pod.object, name));
+        of_volumes.chain(outside.flat_map(environment::needs)).collect()
+    }
+
+    /// Keeps a pod, under all that it uses.
+    pub(super) fn keep(&mut self, uid: &str, pod: Pod) {
+        let namespace = meta::namespace(&pod.object);
+        for object in Self::needs(&pod) {
+            let users = self.users.entry((namespace.to_owned(), object)).or_default();
+            users.insert(uid.to_owned());
+        }
+        self.pods.insert(uid.to_owned(), pod);
+    }
+
+    /// Drops a pod from all that it uses.
+    pub(super) fn unlist(&mut self, uid: &str, pod: &Pod) {
+        let namespace = meta::namespace(&pod.object);
+        for object in Self::needs(pod) {
+            let key = (namespace.to_owned(), object);
+            if let Some(users) = self.users.get_mut(&key) {
+                users.remove(uid);
+                if users.is_empty() {
+                    self.users.remove(&key);
+                }
+            }
         }
     }
 

@@ -97,7 +97,7 @@ impl Engine {
         if finished {
             // Nothing of it runs; it is here only to be deleted one day.
             pod.sent = object.get("status").cloned().unwrap_or_default();
-            self.pods.insert(uid.to_owned(), pod);
+            self.keep(uid, pod);
             return;
         }
         match self.admit(name, &object) {
@@ -107,7 +107,7 @@ impl Engine {
                     node.addresses.extend(last_byte(ip));
                 }
                 pod.run = Some(run);
-                self.pods.insert(uid.to_owned(), pod);
+                self.keep(uid, pod);
                 self.prepare(uid);
                 let ends: Vec<_> = self.unseen.keys().filter(|(u, _)| u == uid).cloned().collect();
                 for key in ends {
@@ -118,7 +118,7 @@ impl Engine {
             }
             Err((reason, message)) => {
                 let refused = status::refused(&object, &reason, &message, now);
-                self.pods.insert(uid.to_owned(), pod);
+                self.keep(uid, pod);
                 self.send(uid, refused);
             }
         }
@@ -291,6 +291,7 @@ impl Engine {
             }
         }
         let Some(pod) = self.pods.remove(uid) else { return };
+        self.unlist(uid, &pod);
         let (namespace, name) = (meta::namespace(&pod.object), meta::name(&pod.object));
         let replaced = self.pods.values().any(|other| {
             meta::name(&other.object) == name && meta::namespace(&other.object) == namespace
