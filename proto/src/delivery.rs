@@ -46,7 +46,6 @@ pub const REASONS: &[&str] = &[
     "unknown-pod",
     "volume-missing",
     "volume-not-mounted",
-    "window-too-large",
 ];
 
 /// The SHA-256 of a table's bytes, unpacked.
@@ -93,6 +92,15 @@ pub struct Delivery {
 /// Name of the file beside a table that holds its generation.
 pub fn generation_file(file: &str) -> String {
     format!("{file}.generation")
+}
+
+/// How many bytes of what travels are its seal.
+pub const SEAL: usize = 32;
+
+/// Binds a packed table to its name: the SHA-256 of the table's digest and of the packed bytes, which follow it on the
+/// wire. Whoever checks it need not hash the table itself, which is many times as long.
+pub fn seal(digest: &Digest, packed: &[u8]) -> [u8; SEAL] {
+    Sha256::new().chain_update(digest.0).chain_update(packed).finalize().into()
 }
 
 // === impl Digest ===

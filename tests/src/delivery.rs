@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long, default_value_t = 100)]
     volumes: u32,
     /// One reader per so many files
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 60)]
     files_per_reader: usize,
 }
 

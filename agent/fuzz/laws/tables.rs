@@ -7,7 +7,7 @@ use muster_agent::deliver::unpack::{UnpackError, unpack as unpack_to};
 use muster_agent::deliver::{check_place, records};
 use muster_agent::wait::look::{NotYet, check};
 use muster_program::duration;
-use muster_proto::delivery::{Digest, Place, generation_file};
+use muster_proto::delivery::{Digest, Place, generation_file, seal};
 use serde_json::Value;
 
 /// Names of pods, volumes and files (three lines), and the file that remembers deliveries.
@@ -67,28 +67,28 @@ impl Write for Small {
     }
 }
 
-/// A packed table: bounded whatever it claims, and whole only under its own digest.
+/// A packed table: bounded whatever it claims, and whole only under its own seal.
 pub fn unpack(bytes: &[u8]) -> bool {
-    let other = Digest::of(b"another table");
-    let found = match unpack_to(bytes, other, &mut Small(Vec::new())) {
-        Err(UnpackError::DigestMismatch { asked, found }) => {
-            assert_eq!(asked, other);
-            found
-        }
+    let (name, other) = (Digest::of(b"a table"), Digest::of(b"another table"));
+    let sealed = |bytes: &[u8]| [&seal(&name, bytes), bytes].concat();
+    let to = || Small(Vec::new());
+    assert!(unpack_to(bytes, name, &mut to()).is_err(), "nobody guesses a seal");
+    assert!(matches!(
+        unpack_to(&sealed(bytes), other, &mut to()),
+        Err(UnpackError::DigestMismatch { .. })
+    ));
+    let mut out = to();
+    match unpack_to(&sealed(bytes), name, &mut out) {
+        Ok(size) => assert_eq!(size, out.0.len() as u64),
         Err(error) => {
             assert!(error.to_string().len() < 4096);
             return false;
         }
-        Ok(_) => unreachable!("a table with the digest of another"),
-    };
-    let mut out = Small(Vec::new());
-    let size = unpack_to(bytes, found, &mut out).expect("the same bytes again");
-    assert_eq!((size, found), (out.0.len() as u64, Digest::of(&out.0)));
+    }
     // What follows a frame, or is missing of it, is not taken.
-    let longer = [bytes, b"\0"].concat();
-    assert!(unpack_to(&longer, found, &mut Small(Vec::new())).is_err());
-    let shorter = &bytes[..bytes.len() - 1];
-    assert!(unpack_to(shorter, found, &mut Small(Vec::new())).is_err());
+    assert!(unpack_to(&sealed(&[bytes, b"\0"].concat()), name, &mut to()).is_err());
+    let shorter = bytes.get(..bytes.len().saturating_sub(1)).unwrap_or_default();
+    assert!(unpack_to(&sealed(shorter), name, &mut to()).is_err());
     true
 }
 

@@ -5,6 +5,7 @@
 //! volume in memory is one. Nothing is ever created on the way: the kubelet makes volumes.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use muster_proto::delivery::Place;
 use nix::errno::Errno;
@@ -63,10 +64,10 @@ impl Volumes {
 
     /// Opens the directory of a volume. The names must have been checked.
     pub fn open(&self, place: &Place) -> Result<Volume, WriteError> {
-        let pods = self.open_pods()?;
+        let (pods, real) = self.open_pods()?;
         let directory = self.descend(&pods, place)?;
         let stat = fstat(&directory).map_err(WriteError::system("stat of the volume"))?;
-        if let Some(device) = self.mounted(place)
+        if let Some(device) = self.mounted(&real, place)
             && device != (major(stat.st_dev), minor(stat.st_dev))
         {
             return Err(WriteError::NotMounted(place.volume.clone()));
@@ -75,11 +76,9 @@ impl Volumes {
     }
 
     /// What the node has mounted at the volume, where it is a mount.
-    fn mounted(&self, place: &Place) -> Option<(u64, u64)> {
-        let real =
-            self.host.resolve(&format!("{}/pods", self.kubelet.trim_end_matches('/'))).ok()?;
+    fn mounted(&self, pods: &Path, place: &Place) -> Option<(u64, u64)> {
         let steps = [place.pod_uid.as_str(), "volumes", EMPTY_DIR, place.volume.as_str()];
-        let path = steps.iter().fold(real, |path, step| path.join(step));
+        let path = steps.iter().fold(pods.to_owned(), |path, step| path.join(step));
         mounts::mounted(&self.host, &path.to_string_lossy())
     }
 
@@ -96,17 +95,19 @@ impl Volumes {
         Err(WriteError::DirectorySwapped)
     }
 
-    fn open_pods(&self) -> Result<OwnedFd, WriteError> {
+    /// The directory of all pods, and its path on the node without links.
+    fn open_pods(&self) -> Result<(OwnedFd, PathBuf), WriteError> {
         let path = format!("{}/pods", self.kubelet.trim_end_matches('/'));
         let real = match self.host.resolve(&path) {
             Ok(real) => real,
             Err(error) if error.is_absent() => return Err(WriteError::VolumeMissing(path)),
             Err(error) => return Err(WriteError::Kubelet(error.to_string())),
         };
-        let real = self.host.path(&real.to_string_lossy());
-        match nix::fcntl::open(&real, DIRECTORY, Mode::empty()) {
+        let here = self.host.path(&real.to_string_lossy());
+        match nix::fcntl::open(&here, DIRECTORY, Mode::empty()) {
             Err(Errno::ENOENT) => Err(WriteError::VolumeMissing(path)),
-            opened => opened.map_err(WriteError::system("opening the kubelet's pods")),
+            Ok(opened) => Ok((opened, real)),
+            Err(errno) => Err(WriteError::from_errno("opening the kubelet's pods", errno)),
         }
     }
 

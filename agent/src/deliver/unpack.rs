@@ -1,42 +1,28 @@
 //! Unpacks a table while it is written: pieces in, pieces out, never the whole.
 //!
-//! What came over the wire is not trusted to be small: the window that a frame asks for, the size that it declares and the
-//! size that it really has are bounded, and one frame is all there may be.
+//! What travels is a seal and one LZ4 frame. The seal says that these are the bytes that the coordinator packed from the
+//! table of this digest; it is checked before anything is unpacked. What came is still not trusted to be small: the size
+//! that it really has is bounded, a piece is in memory at a time, and one frame is all there may be.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 
-use muster_proto::delivery::{Digest, LARGEST_TABLE};
-use ruzstd::decoding::errors::FrameDecoderError;
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use sha2::{Digest as _, Sha256};
-
-/// How far back a frame may refer: that much is in memory while it is unpacked. zstd's usual levels want 2 MiB.
-pub const LARGEST_WINDOW: u64 = 8 * 1024 * 1024;
-
-/// How much is unpacked at a time.
-const PIECE: usize = 64 * 1024;
+use lz4_flex::frame::FrameDecoder;
+use muster_proto::delivery::{Digest, LARGEST_TABLE, SEAL, seal};
 
 /// Why a blob cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// It is no zstd, or a damaged one.
-    #[error("the blob is not one whole zstd frame: {0}")]
+    /// It is no LZ4, or a damaged one.
+    #[error("the blob is not one whole LZ4 frame behind a seal: {0}")]
     BadBlob(String),
-    /// It wants more memory than it gets.
-    #[error(
-        "the blob's window of {0} bytes is larger than {LARGEST_WINDOW}; pack it at a lower level"
-    )]
-    WindowTooLarge(u64),
     /// It becomes too large.
     #[error("the table has more than {LARGEST_TABLE} bytes")]
     TooLarge,
     /// Its content is another.
-    #[error("the table's digest is {found}, not {asked}")]
+    #[error("the blob is not that of the table {asked}, or it was damaged on its way")]
     DigestMismatch {
         /// What was ordered.
         asked: Digest,
-        /// What came.
-        found: Digest,
     },
     /// It could not be written.
     #[error("{0}")]
@@ -44,44 +30,32 @@ pub enum UnpackError {
 }
 
 /// Unpacks a blob into a file and says how many bytes it has. What was written counts only if this is well.
-pub fn unpack(packed: &[u8], asked: Digest, to: &mut impl Write) -> Result<u64, UnpackError> {
-    let mut left = packed;
-    let mut decoder = FrameDecoder::new();
-    decoder.set_max_window_size(LARGEST_WINDOW);
-    decoder.init(&mut left).map_err(|error| match error {
-        FrameDecoderError::WindowSizeTooBig { requested, .. } => {
-            UnpackError::WindowTooLarge(requested)
-        }
-        other => UnpackError::BadBlob(other.to_string()),
-    })?;
-    if decoder.content_size() > LARGEST_TABLE {
-        return Err(UnpackError::TooLarge);
-    }
-    let mut hasher = Sha256::new();
-    let mut bytes = 0;
-    let mut piece = vec![0; PIECE];
+pub fn unpack(blob: &[u8], asked: Digest, to: &mut impl Write) -> Result<u64, UnpackError> {
     let bad = |error: &dyn std::fmt::Display| UnpackError::BadBlob(error.to_string());
+    let Some((sealed, packed)) = blob.split_at_checked(SEAL) else {
+        return Err(bad(&format!("it has {} bytes", blob.len())));
+    };
+    if *sealed != seal(&asked, packed) {
+        return Err(UnpackError::DigestMismatch { asked });
+    }
+    let mut decoder = FrameDecoder::new(packed);
+    let mut bytes = 0;
     loop {
-        // A block has at most 128 KiB, and the window stays: no more than that is ever in memory.
-        while decoder.can_collect() == 0 && !decoder.is_finished() {
-            let one = BlockDecodingStrategy::UptoBlocks(1);
-            decoder.decode_blocks(&mut left, one).map_err(|error| bad(&error))?;
+        let piece = decoder.fill_buf().map_err(|error| bad(&error))?;
+        let read = piece.len();
+        if read == 0 {
+            break;
         }
-        let read = decoder.read(&mut piece).map_err(|error| bad(&error))?;
-        let Some(some) = piece.get(..read).filter(|some| !some.is_empty()) else { break };
-        bytes += some.len() as u64;
+        bytes += read as u64;
         if bytes > LARGEST_TABLE {
             return Err(UnpackError::TooLarge);
         }
-        hasher.update(some);
-        to.write_all(some).map_err(UnpackError::Write)?;
+        to.write_all(piece).map_err(UnpackError::Write)?;
+        decoder.consume(read);
     }
+    let left = decoder.into_inner();
     if !left.is_empty() {
-        return Err(UnpackError::BadBlob(format!("{} bytes follow it", left.len())));
-    }
-    let found = Digest::of_hasher(hasher);
-    if found != asked {
-        return Err(UnpackError::DigestMismatch { asked, found });
+        return Err(bad(&format!("{} bytes follow it", left.len())));
     }
     Ok(bytes)
 }

@@ -331,7 +331,6 @@ impl WriteError {
             Self::NotAFile(_) => "not-a-file",
             Self::FileSwapped(_) => "file-swapped",
             Self::Unpack(UnpackError::BadBlob(_)) => "bad-blob",
-            Self::Unpack(UnpackError::WindowTooLarge(_)) => "window-too-large",
             Self::Unpack(UnpackError::TooLarge) => "too-large",
             Self::Unpack(UnpackError::DigestMismatch { .. }) => "digest-mismatch",
             Self::Unpack(UnpackError::Write(_)) => "io",

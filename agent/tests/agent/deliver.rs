@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use muster_agent::deliver::{Deliverer, Metrics, PodFacts, PodFactsSource, Settings};
 use muster_agent::host::Host;
 use muster_agent::problem::{Area, Problems};
-use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
+use muster_proto::delivery::{Delivered, Delivery, Digest, Place, seal};
 use prometheus_client::registry::Registry;
 
 const FILE: &str = "ranktable.json";
@@ -48,7 +49,10 @@ pub fn order(number: u32, generation: u64, content: &[u8]) -> Delivery {
 }
 
 pub fn pack(content: &[u8]) -> Bytes {
-    zstd::bulk::compress(content, 3).unwrap().into()
+    let mut packer = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    packer.write_all(content).unwrap();
+    let frame = packer.finish().unwrap();
+    [&seal(&Digest::of(content), &frame), frame.as_slice()].concat().into()
 }
 
 impl Node {

@@ -1,19 +1,17 @@
 //! Tables as they travel: packed once, whoever gets them.
 
 use std::collections::HashMap;
+use std::io::{Read, Write};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use muster_proto::delivery::{Digest, LARGEST_PACKED, LARGEST_TABLE};
+use muster_proto::delivery::{Digest, LARGEST_PACKED, LARGEST_TABLE, SEAL, seal};
 use muster_proto::link::{Chunk, LARGEST_CHUNK};
 use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 
-/// The fastest level. It packs tables smaller than the two after it, and the agents unpack what it makes a third faster.
-const LEVEL: i32 = 1;
-
-/// An agent needs this much memory to unpack: 1 MiB. What repeats in a table is never far apart.
-const WINDOW_LOG: u32 = 20;
+/// A level that looks for long repeats: a fifth fewer bytes than the fastest, unpacked in half the time.
+const LEVEL: u32 = 4;
 
 /// A packed table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,20 +60,27 @@ impl Blob {
         if table.len() as u64 > LARGEST_TABLE {
             return Err(TooLarge::Table(table.len()));
         }
-        let unpackable = |error: std::io::Error| TooLarge::Unpackable(error.to_string());
-        let mut packer = zstd::bulk::Compressor::new(LEVEL).map_err(unpackable)?;
-        packer.window_log(WINDOW_LOG).map_err(unpackable)?;
-        let packed = packer.compress(table).map_err(unpackable)?;
+        let digest = Digest::of(table);
+        let frame = frame(table).map_err(|error| TooLarge::Unpackable(error.to_string()))?;
+        let packed = [&seal(&digest, &frame), frame.as_slice()].concat();
         if packed.len() as u64 > LARGEST_PACKED {
             return Err(TooLarge::Packed(packed.len()));
         }
-        Ok(Self { digest: Digest::of(table), packed: packed.into() })
+        Ok(Self { digest, packed: packed.into() })
     }
 
     /// Bytes under a name that need not be theirs: what a hub never sends, to test that agents notice.
     #[doc(hidden)]
     pub fn forged(digest: Digest, packed: Bytes) -> Self {
         Self { digest, packed }
+    }
+
+    /// The table.
+    pub fn table(&self) -> Option<Vec<u8>> {
+        let mut table = Vec::new();
+        let frame = self.packed.get(SEAL..)?;
+        lz4::Decoder::new(frame).ok()?.take(LARGEST_TABLE).read_to_end(&mut table).ok()?;
+        Some(table)
     }
 
     /// Of the table.
@@ -105,6 +110,20 @@ impl Blob {
             last: end == self.packed.len(),
         }
     }
+}
+
+/// Small blocks, each for itself: an agent has one of them in memory at a time.
+fn frame(table: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut packer = lz4::EncoderBuilder::new()
+        .level(LEVEL)
+        .block_size(lz4::BlockSize::Max64KB)
+        .block_mode(lz4::BlockMode::Independent)
+        .checksum(lz4::ContentChecksum::NoChecksum)
+        .content_size(table.len() as u64)
+        .build(Vec::new())?;
+    packer.write_all(table)?;
+    let (frame, ended) = packer.finish();
+    ended.map(|()| frame)
 }
 
 // === impl Blobs ===
@@ -159,7 +178,9 @@ mod tests {
             assert_eq!(chunk.bytes.len(), LARGEST_CHUNK);
         }
         assert!(packed.len() > 2 * LARGEST_CHUNK);
-        assert_eq!(zstd::bulk::decompress(&packed, table.len()).unwrap(), table);
+        let (sealed, frame) = packed.split_at(SEAL);
+        assert_eq!(sealed, seal(&blob.digest(), frame));
+        assert_eq!(blob.table().unwrap(), table);
         assert_eq!(Digest::of(&table), blob.digest());
     }
 

@@ -148,8 +148,8 @@ async fn a_content_that_is_not_what_it_says_is_reported() {
     let agent = world.agent(&served);
     agent.pods.send_replace(pods(&["a"]));
     until("pods", || served.hub.pods().contains_key("n1")).await;
-    let other = zstd::bulk::compress(b"other", 1).unwrap();
-    let forged = Arc::new(Blob::forged(Digest::of(b"table"), other.into()));
+    let other = Blob::pack(b"other").unwrap().packed().clone();
+    let forged = Arc::new(Blob::forged(Digest::of(b"table"), other));
     served.hub.deliver("n1", delivery("a", 1, forged.digest()), forged).unwrap();
     // It is tried a few times, and then not any more.
     until("refusals", || served.refused_orders("digest-mismatch") == 4).await;

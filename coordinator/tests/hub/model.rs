@@ -248,7 +248,7 @@ impl Model {
             Output::Deliver { epoch, delivery, packed } => {
                 assert_eq!(epoch, by);
                 let Delivery { place, generation, digest, .. } = delivery;
-                let table = zstd::bulk::decompress(&packed, 1 << 20).unwrap();
+                let table = Blob::forged(digest, packed).table().unwrap();
                 assert_eq!(Digest::of(&table), digest);
                 let before = self.disk.insert(place.clone(), (generation, digest));
                 assert!(before.is_none_or(|(before, _)| before <= generation), "it went back");

@@ -12,8 +12,9 @@ use muster_agent::link::client::{Client, Settings};
 use muster_agent::link::{Deliver, LinkState, LinkStatus, Me, Refused};
 use muster_agent::problem::{Area, Problems};
 use muster_coordinator::hub::authenticate::{Authenticate, Denied};
+use muster_coordinator::hub::blob::Blob;
 use muster_coordinator::hub::{Hub, Role, Settings as HubSettings};
-use muster_proto::delivery::{Delivered, Delivery, Digest, LARGEST_TABLE, Place};
+use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use muster_proto::device::{Device, Inventory, Vendor};
 use muster_proto::pod::{PodDevices, PodRef};
 use parking_lot::Mutex;
@@ -190,11 +191,10 @@ impl Deliver for Shelf {
         packed: Bytes,
     ) -> Result<Delivered, Refused> {
         let refused = |reason, message: &str| Refused { reason, message: message.to_owned() };
-        let table = zstd::bulk::decompress(&packed, LARGEST_TABLE as usize)
-            .map_err(|error| refused("digest-mismatch", &error.to_string()))?;
-        if Digest::of(&table) != delivery.digest {
+        let table = Blob::forged(delivery.digest, packed).table();
+        let Some(table) = table.filter(|table| Digest::of(table) == delivery.digest) else {
             return Err(refused("digest-mismatch", "the content has another digest"));
-        }
+        };
         let mut inner = self.inner.lock();
         if let Some(reason) = inner.refuses {
             return Err(refused(reason, "as told"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_proto::delivery::Digest;
 use muster_ranktable::{Numbering, Order, Pod, Request, Stability, TableTemplate, Topology};
 
-use super::record::{Content, LARGEST, pack_numbering, unpack_numbering};
+use super::record::{Content, pack_numbering, unpack_numbering};
 use crate::hub::Hub;
 use crate::hub::blob::Blob;
 
@@ -91,14 +91,9 @@ impl Composed {
         self.blob.digest()
     }
 
-    /// What the record can hold of it: the text, or the packed text, or nothing.
+    /// What the record can hold of it.
     pub fn content(&self) -> Content {
-        let beside = self.numbering.as_ref().map_or(0, bytes::Bytes::len);
-        match LARGEST.saturating_sub(beside) {
-            room if self.text.len() <= room => Content::Text(self.text.to_string()),
-            room if self.blob.packed_size() <= room => Content::Packed(self.blob.packed().clone()),
-            _ => Content::None,
-        }
+        Content::of(&self.text, self.numbering.as_ref().map_or(0, bytes::Bytes::len))
     }
 }
 

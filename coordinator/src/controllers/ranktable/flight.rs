@@ -168,15 +168,20 @@ async fn attempt(
         }
         Task::Publish { input, tried, mut record } => {
             let begun = std::time::Instant::now();
-            let composed = off(move || compose::compose(&input, &hub)).await;
+            let composed = off(move || {
+                let composed = compose::compose(&input, &hub)?;
+                let content = composed.content();
+                Ok((composed, content))
+            });
+            let composed = composed.await;
             let took = begun.elapsed();
-            let composed = match composed {
-                Some(Ok(composed)) => composed,
+            let (composed, content) = match composed {
+                Some(Ok(both)) => both,
                 Some(Err(error)) => return Ok(Landed::Uncomposed { error, tried }),
                 None => return Ok(Landed::Uncomposed { error: died(), tried }),
             };
             record.digest = Some(composed.digest());
-            record.content = composed.content();
+            record.content = content;
             record.numbering.clone_from(&composed.numbering);
             let begun = std::time::Instant::now();
             let body = record.write(key);
@@ -189,8 +194,11 @@ async fn attempt(
         }
         Task::Mend { mut record, blob } => {
             let beside = record.numbering.as_ref().map_or(0, bytes::Bytes::len);
-            let content = off(move || Content::of(blob.packed(), beside)).await;
-            record.content = content.unwrap_or_default();
+            let content = off(move || {
+                let table = blob.table().and_then(|table| String::from_utf8(table).ok());
+                table.map(|text| Content::of(&text, beside))
+            });
+            record.content = content.await.flatten().unwrap_or_default();
             tracing::warn!(group = %key, generation = record.generation, "somebody has changed the record; it is put back");
             let made: ConfigMap = writer.apply(&maps, &name, &record.write(key)).await?;
             Ok(Landed::Recorded(Record::read(&made)))

@@ -124,14 +124,15 @@ impl State {
 // === impl Content ===
 
 impl Content {
-    /// What a record can hold of a table that travels like this, beside so many other bytes.
-    pub fn of(packed: &Bytes, beside: usize) -> Self {
+    /// What a record can hold of a table beside so many other bytes: the text, the packed text, or nothing.
+    pub fn of(text: &str, beside: usize) -> Self {
         let room = LARGEST.saturating_sub(beside);
-        match unpack(packed).and_then(|table| String::from_utf8(table).ok()) {
-            Some(text) if text.len() <= room => Self::Text(text),
-            _ if packed.len() <= room => Self::Packed(packed.clone()),
-            _ => Self::None,
+        if text.len() <= room {
+            return Self::Text(text.to_owned());
         }
+        let packed = zstd::bulk::compress(text.as_bytes(), LEVEL).ok();
+        let packed = packed.filter(|packed| packed.len() <= room);
+        packed.map_or(Self::None, |packed| Self::Packed(packed.into()))
     }
 }
 
@@ -260,7 +261,8 @@ impl Record {
         (Some(Digest::of(&bytes)) == self.digest).then_some(bytes)
     }
 
-    /// Whether it must be written again for what it should hold: the table that travels in so many bytes.
+    /// Whether it must be written again for what it should hold: the table that travels in so many bytes. Packed for a
+    /// record it has fewer.
     pub fn needs_mending(&self, packed: usize) -> bool {
         let beside = self.numbering.as_ref().map_or(0, Bytes::len);
         let emptied = self.content == Content::None && packed <= LARGEST.saturating_sub(beside);
@@ -272,6 +274,9 @@ impl Record {
 pub fn conditions(conditions: &[Condition]) -> String {
     serde_json::to_string(conditions).unwrap_or_default()
 }
+
+/// Small before fast: what is larger than a ConfigMap may be is not kept.
+const LEVEL: i32 = 3;
 
 /// At most as much as a table may have.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
@@ -294,7 +299,7 @@ pub fn unpack_numbering(packed: &Bytes) -> Option<String> {
 
 /// Packs a numbering.
 pub fn pack_numbering(text: &str) -> Option<Bytes> {
-    zstd::bulk::compress(text.as_bytes(), 3).ok().map(Bytes::from)
+    zstd::bulk::compress(text.as_bytes(), LEVEL).ok().map(Bytes::from)
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use super::super::record::LARGEST;
 use super::*;
 
 fn composed(text: String, numbering: Option<usize>) -> Composed {
@@ -16,7 +17,7 @@ fn a_record_holds_the_text_then_the_packed_text_then_the_digest_alone() {
     let small = composed("table".repeat(1000), None);
     assert_eq!(small.content(), Content::Text("table".repeat(1000)));
     let large = composed("table".repeat(400_000), None);
-    assert_eq!(large.content(), Content::Packed(large.blob.packed().clone()));
+    assert!(matches!(large.content(), Content::Packed(packed) if packed.len() < 10_000));
     let huge = composed(noise(4 * LARGEST), None);
     assert_eq!(huge.content(), Content::None);
 }

@@ -90,10 +90,10 @@ fn a_record_that_somebody_has_changed_is_written_again_and_others_are_not() {
 fn what_is_put_back_is_what_was_there() {
     let text = "rank ".repeat(100);
     let packed = Bytes::from(zstd::bulk::compress(text.as_bytes(), 3).unwrap());
-    assert_eq!(Content::of(&packed, 0), Content::Text(text));
+    assert_eq!(Content::of(&text, 0), Content::Text(text.clone()));
     let full = LARGEST - packed.len();
-    assert_eq!(Content::of(&packed, full), Content::Packed(packed.clone()));
-    assert_eq!(Content::of(&packed, full + 1), Content::None);
+    assert_eq!(Content::of(&text, full), Content::Packed(packed));
+    assert_eq!(Content::of(&text, full + 1), Content::None);
 }
 
 #[test]
