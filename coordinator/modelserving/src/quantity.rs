@@ -67,6 +67,23 @@ impl Quantity {
         let written = if self.nano == 0 { other.written } else { self.written };
         Quantity { nano: self.nano.saturating_add(other.nano), written }
     }
+
+    /// The larger one; the first if they are as much.
+    #[must_use]
+    pub fn or_more(self, other: Quantity) -> Quantity {
+        if other.nano > self.nano { other } else { self }
+    }
+
+    /// Whole units, rounded up.
+    pub fn whole_up(self) -> i64 {
+        let whole = self.nano / NANO + i128::from(self.nano % NANO > 0);
+        i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self.nano == 0
+    }
 }
 
 impl PartialEq for Quantity {
@@ -141,6 +158,15 @@ mod tests {
         let none = Quantity::read("1Gi").unwrap().times(0);
         assert_eq!(none.plus(Quantity::read("4Gi").unwrap()).to_string(), "4Gi");
         assert_eq!(Quantity::read("1"), Quantity::read("1000m"));
+    }
+
+    #[test]
+    fn amounts_round_up_to_whole_units() {
+        let whole = |text: &str| Quantity::read(text).unwrap().whole_up();
+        assert_eq!([whole("2500m"), whole("2"), whole("1n"), whole("0")], [3, 2, 1, 0]);
+        let more = Quantity::read("1").unwrap().or_more(Quantity::read("1500m").unwrap());
+        assert_eq!(more.to_string(), "1500m");
+        assert!(Quantity::read("0Gi").unwrap().is_zero());
     }
 
     #[test]
