@@ -97,9 +97,12 @@ impl RuntimeKind {
 
 impl Runtime {
     /// Reads a runtime as the API server hands it out.
-    pub fn read(object: Value) -> Result<Self, RuntimeError> {
+    pub fn read(mut object: Value) -> Result<Self, RuntimeError> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let kind = RuntimeKind::named(kind).ok_or_else(|| RuntimeError::Kind(kind.to_owned()))?;
+        if let Some(spec) = object.get_mut("spec") {
+            resources::normalize(spec);
+        }
         let unreadable = |error: serde_json::Error| RuntimeError::Unreadable(error.to_string());
         let part =
             |key: &str| object.get(key).cloned().unwrap_or_else(|| Value::Object(Map::new()));
@@ -113,7 +116,6 @@ impl Runtime {
                 return Err(RuntimeError::Unreadable("spec.template.spec is no object".to_owned()));
             }
         };
-        rest.values_mut().for_each(resources::normalize);
         let jobs = match rest.remove("replicatedJobs") {
             Some(Value::Array(jobs)) => jobs,
             _ => Vec::new(),
