@@ -9,7 +9,7 @@ use muster_api::runtime::TrainingRuntimeSpec;
 use muster_api::train_job::RuntimeRef;
 use serde_json::{Map, Value};
 
-use crate::resources;
+use crate::{resources, tidy};
 
 /// How many texts are remembered.
 const REMEMBERED: usize = 512;
@@ -102,6 +102,9 @@ impl Runtime {
         let kind = RuntimeKind::named(kind).ok_or_else(|| RuntimeError::Kind(kind.to_owned()))?;
         if let Some(spec) = object.get_mut("spec") {
             resources::normalize(spec);
+        }
+        if let Some(template) = object.pointer_mut("/spec/template") {
+            tidy::tidy(template);
         }
         let unreadable = |error: serde_json::Error| RuntimeError::Unreadable(error.to_string());
         let part =
