@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod commute;
+mod fuzzed;
 mod given;
 mod laws;
 mod passes;
