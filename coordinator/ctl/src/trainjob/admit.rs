@@ -121,7 +121,14 @@ fn schemas() -> Result<BTreeMap<String, Schema>, String> {
 fn check(schema: &Schema, object: &mut Json, old: Option<&Json>, name: &str) -> Vec<Finding> {
     schema.prune(object);
     schema.default(object);
-    let errors = schema.validate(object, old).into_iter();
+    let mut errors = schema.validate(object, None);
+    // An update is also compared with what was there. The API server would bear with what is wrong and has not changed.
+    for error in old.map(|old| schema.validate(object, Some(old))).unwrap_or_default() {
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    let errors = errors.into_iter();
     // That rules were not looked at is a consequence of the rest.
     let errors = errors.filter(|error| !error.detail.starts_with("some validation rules were not"));
     let finding = |error: muster_objects::status::FieldError| Finding {
