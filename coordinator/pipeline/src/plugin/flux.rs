@@ -82,11 +82,14 @@ impl EnforceMlPolicy for Flux {
         }
         let install = json!({"name": "flux-install", "mountPath": "/mnt/flux"});
         let scripts = json!({"name": config, "mountPath": CONFIG_AT, "readOnly": true});
-        upsert::list(spec, "initContainers").push(json!({
-            "name": INSTALLER, "image": settings.image,
-            "command": ["/bin/bash", format!("{CONFIG_AT}/init.sh")],
+        let mut installer = json!({
+            "name": INSTALLER, "command": ["/bin/bash", format!("{CONFIG_AT}/init.sh")],
             "volumeMounts": [install, scripts],
-        }));
+        });
+        if !settings.image.is_empty() {
+            installer["image"] = json!(settings.image);
+        }
+        upsert::list(spec, "initContainers").push(installer);
         if let Some(container) = pods.node_mut() {
             for mount in [
                 install,
