@@ -23,6 +23,8 @@ use crate::{name, upsert};
 
 /// The image that holds Flux, unless the job names another.
 pub const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
+/// The Secret with a job's certificate.
+pub(crate) const CURVE: &str = "flux-curve";
 const INSTALLER: &str = "flux-installer";
 const CONFIG_AT: &str = "/etc/flux-config";
 
@@ -222,7 +224,7 @@ fn config(job: &TrainJob) -> String {
 }
 
 fn curve(job: &TrainJob) -> String {
-    name::of(job, "flux-curve")
+    name::of(job, CURVE)
 }
 
 /// What runs inside Flux: the job's command, else the runtime's, and the job's arguments.
