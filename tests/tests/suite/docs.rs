@@ -297,6 +297,8 @@ fn links_between_the_docs_lead_somewhere() -> Result<()> {
         "README.md",
         "docs/ranktables.md",
         "docs/modelserving.md",
+        "docs/trainjob.md",
+        "docs/plugins.md",
         "docs/troubleshooting.md",
         "docs/coordinator.md",
         "docs/agent.md",
