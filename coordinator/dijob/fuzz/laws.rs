@@ -131,7 +131,7 @@ impl World {
                 assert!(self.pods.remove(&named.name).is_some(), "what is deleted was there");
                 Outcome::Deleted
             }
-            Write::Create(_) if number % 17 == 0 => Outcome::Exists,
+            Write::Create(_) if number.is_multiple_of(17) => Outcome::Exists,
             Write::Create(pod) => {
                 assert_eq!((pod.namespace(), pod.label(label::JOB)), ("n", "j"));
                 assert_eq!(pod.label(label::POD), pod.name());

@@ -27,6 +27,9 @@ fn samples(target: &str) -> Vec<(String, Vec<u8>)> {
     samples
 }
 
+/// Says whether anything was read.
+type Law = fn(&[u8]) -> bool;
+
 /// At a place, so many bytes are replaced by others.
 type Edit = (Index, usize, Vec<u8>);
 
@@ -56,8 +59,7 @@ fn inputs(target: &str) -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn every_sample_is_read_and_keeps_its_law() {
-    let laws: [(&str, fn(&[u8]) -> bool); 2] =
-        [("object", laws::object), ("request", laws::request)];
+    let laws: [(&str, Law); 2] = [("object", laws::object), ("request", laws::request)];
     for (target, law) in laws {
         let samples = samples(target);
         assert!(!samples.is_empty());

@@ -65,7 +65,7 @@ fn services_go_also_when_no_pod_is_left() {
     };
     let mut world = World::new(&job());
     world.pods.clear();
-    let pass = look(&in_phase("Failed"), &world, &[service.clone()]);
+    let pass = look(&in_phase("Failed"), &world, std::slice::from_ref(&service));
     assert!(
         matches!(&pass.steps[..], [Step::DeleteService(named)] if named.uid == "s"),
         "{pass:?}"
