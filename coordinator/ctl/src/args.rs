@@ -21,6 +21,7 @@ Examples:
   musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
   musterctl modelserving check serving.yaml                               would it be taken?
   musterctl modelserving plan serving.yaml                                what would be made?
+  kubectl get dijobs,pods -A -o json | musterctl dijobs -                 jobs and their replicas
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -42,8 +43,21 @@ pub enum Command {
     /// Check ModelServings, and see what would be made for them
     #[command(subcommand)]
     Modelserving(ModelservingCommand),
+    /// List DIJobs with their replicas and phases
+    Dijobs(DijobsArgs),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
+}
+
+/// Settings of `dijobs`.
+#[derive(Debug, clap::Args)]
+pub struct DijobsArgs {
+    /// DIJobs, and their pods if they are to be listed, as kubectl get dijobs,pods -o json prints them; - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// As a table, or as a list with the addresses of replicas
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub output: Output,
 }
 
 /// Commands on templates.

@@ -9,10 +9,10 @@ use axum::response::Response;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use muster_dijob::server::answer::{Body as Said, Refusal};
 use muster_dijob::server::{self, Answer, Begun, Route, View};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::DiServer;
-use super::forward::HANDED;
+use super::forward::{HANDED, Unheard};
 use super::view::Seen;
 use crate::controllers::dijob::Key;
 use crate::lead::Standing;
@@ -23,6 +23,9 @@ pub(super) const LARGEST_BODY: usize = 1024 * 1024;
 
 /// How long a request waits for somebody to lead.
 const NOBODY: Duration = Duration::from_secs(20);
+
+/// A leader that cannot be reached is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// A request whose body has been read.
 pub(super) struct Asked {
@@ -70,23 +73,32 @@ impl DiServer {
         if !self.sources.is_ready() {
             return refused(route, unavailable("the caches are not filled yet: try again"));
         }
-        let Some(standing) = self.led().await else {
-            return refused(route, unavailable("no coordinator leads: try again"));
-        };
-        let fence = match standing {
-            Standing::Leading(fence) => fence,
-            Standing::Standby { .. } if asked.handed => {
-                return refused(route, unavailable("this coordinator does not lead: try again"));
+        let until = Instant::now() + NOBODY;
+        let writer = loop {
+            let leader = match self.led(until).await {
+                None => return refused(route, unavailable("no coordinator leads: try again")),
+                Some(Standing::Leading(fence)) => break Writer::new(self.client.clone(), fence),
+                Some(Standing::Standby { .. }) if asked.handed => {
+                    return refused(
+                        route,
+                        unavailable("this coordinator does not lead: try again"),
+                    );
+                }
+                Some(Standing::Standby { leader }) => leader.unwrap_or_default(),
+            };
+            match self.forward(&leader, &asked).await {
+                Ok(answer) => return answer,
+                // It may have died a moment ago: soon another one leads, perhaps we.
+                Err(Unheard::Undone(_)) if Instant::now() < until => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(Unheard::Undone(why) | Unheard::Lost(why)) => {
+                    return refused(route, unavailable(why));
+                }
             }
-            Standing::Standby { leader } => {
-                let leader = leader.unwrap_or_default();
-                let handed = self.forward(&leader, &asked).await;
-                return handed.unwrap_or_else(|why| refused(route, unavailable(why)));
-            }
         };
-        let writer = Writer::new(self.client.clone(), fence);
         // Whoever hangs up does not stop what was begun: half of it would be worse.
-        let work = tokio::spawn(async move { self.work(route, &asked, &writer).await });
+        let work = tokio::spawn(async move { self.work(route, &asked, writer).await });
         match work.await {
             Ok(answer) => answer,
             Err(_) => refused(
@@ -127,18 +139,32 @@ impl DiServer {
         })
     }
 
+    /// The right to write, if it comes back to us in time.
+    pub(super) async fn regained(&self, until: Instant) -> Option<Writer> {
+        let mut standing = self.standing.clone();
+        let leads = standing.wait_for(|standing| match standing {
+            Standing::Leading(fence) => fence.left().is_ok(),
+            Standing::Standby { .. } => false,
+        });
+        let found = timeout_at(until, leads).await.ok()?.ok()?.clone();
+        match found {
+            Standing::Leading(fence) => Some(Writer::new(self.client.clone(), fence)),
+            Standing::Standby { .. } => None,
+        }
+    }
+
     /// Who leads, when somebody does.
-    async fn led(&self) -> Option<Standing> {
+    async fn led(&self, until: Instant) -> Option<Standing> {
         let mut standing = self.standing.clone();
         let known = standing.wait_for(|standing| match standing {
             Standing::Leading(fence) => fence.left().is_ok(),
             Standing::Standby { leader } => leader.is_some(),
         });
-        let found = timeout(NOBODY, known).await;
+        let found = timeout_at(until, known).await;
         found.ok()?.ok().map(|standing| standing.clone())
     }
 
-    async fn work(&self, route: Route, asked: &Asked, writer: &Writer) -> Answer {
+    async fn work(&self, route: Route, asked: &Asked, writer: Writer) -> Answer {
         let request = asked.request();
         let about = server::about(&request);
         let about = about.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));

@@ -22,6 +22,15 @@ use super::answer::Asked;
 #[derive(Clone, Debug, Default)]
 pub struct Peers(Arc<Mutex<BTreeMap<String, SocketAddr>>>);
 
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unheard {
+    /// Nothing was done: it can be asked again.
+    Undone(String),
+    /// It may have been done.
+    Lost(String),
+}
+
 /// No answer is larger.
 const LARGEST: usize = 64 * 1024 * 1024;
 
@@ -45,31 +54,29 @@ impl Peers {
 
 impl DiServer {
     /// What the leader answers. `leader` is where its hub is.
-    pub(super) async fn forward(&self, leader: &str, asked: &Asked) -> Result<Answer, String> {
+    pub(super) async fn forward(&self, leader: &str, asked: &Asked) -> Result<Answer, Unheard> {
+        let unknown = || Unheard::Undone("the leader's address is unknown".to_owned());
         let address = match self.settings.peers.get(leader) {
             Some(peer) => peer.to_string(),
             None => {
                 let uri: Option<Uri> = leader.parse().ok();
-                let host =
-                    uri.as_ref().and_then(Uri::host).ok_or("the leader's address is unknown")?;
+                let host = uri.as_ref().and_then(Uri::host).ok_or_else(unknown)?;
                 format!("{host}:{}", self.port)
             }
         };
-        let handed = timeout(self.settings.longest, hand(&address, asked)).await;
-        match handed {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(why)) => Err(format!("the leader at {address} cannot be asked: {why}")),
-            Err(_) => Err(format!("the leader at {address} does not answer")),
-        }
+        let lost = || Unheard::Lost(format!("the leader at {address} does not answer"));
+        timeout(self.settings.longest, hand(&address, asked)).await.unwrap_or_else(|_| Err(lost()))
     }
 }
 
-async fn hand(address: &str, asked: &Asked) -> Result<Answer, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let stream = TcpStream::connect(address).await.map_err(|error| text(&error))?;
+async fn hand(address: &str, asked: &Asked) -> Result<Answer, Unheard> {
+    let why = |error: &dyn std::fmt::Display| format!("the leader at {address}: {error}");
+    let undone = |error: &dyn std::fmt::Display| Unheard::Undone(why(error));
+    let lost = |error: &dyn std::fmt::Display| Unheard::Lost(why(error));
+    let stream = TcpStream::connect(address).await.map_err(|error| undone(&error))?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| text(&error))?;
+        .map_err(|error| undone(&error))?;
     tokio::spawn(connection);
     let target = match asked.query.as_str() {
         "" => asked.path.clone(),
@@ -81,11 +88,14 @@ async fn hand(address: &str, asked: &Asked) -> Result<Answer, String> {
         .header(header::HOST, address)
         .header(HANDED, "1")
         .body(Full::new(Bytes::clone(&asked.body)))
-        .map_err(|error| text(&error))?;
-    let response = sender.send_request(request).await.map_err(|error| text(&error))?;
+        .map_err(|error| undone(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
     let status = response.status().as_u16();
+    if status == 503 {
+        return Err(undone(&"it does not lead any more"));
+    }
     let body = Limited::new(Body::new(response.into_body()), LARGEST).collect().await;
-    let body = body.map_err(|error| text(&error))?.to_bytes();
-    let said = serde_json::from_slice(&body).map_err(|error| text(&error))?;
+    let body = body.map_err(|error| lost(&error))?.to_bytes();
+    let said = serde_json::from_slice(&body).map_err(|error| lost(&error))?;
     Ok(Answer { status, body: Said::Json(said) })
 }

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use muster_dijob::names;
+use muster_dijob::operator::Named;
 use muster_dijob::pod::Pod;
+use muster_dijob::role::Role;
 use muster_dijob::server::{Answer, Next, Outcome, Work, Write};
 use tokio::time::Instant;
 
 use super::DiServer;
 use super::metrics::Replica;
 use crate::controllers::dijob::kinds::{dynamic, raw_pods, this_one};
+use crate::lead::Deposed;
 use crate::write::{WriteError, Writer};
 
 /// Tries of one write.
@@ -25,33 +28,42 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl DiServer {
     /// Does all of it; the answer.
-    pub(super) async fn perform(&self, writer: &Writer, mut work: Work, request: &str) -> Answer {
+    pub(super) async fn perform(
+        &self,
+        mut writer: Writer,
+        mut work: Work,
+        request: &str,
+    ) -> Answer {
         let until = Instant::now() + self.settings.longest;
         loop {
             let write = match work.advance() {
                 Next::Done(answer) => return answer,
                 Next::Write(write) => write,
             };
-            let outcome = match &write {
-                // What is begun is undone, also when it has taken too long.
-                Write::Create(pod) if Instant::now() > until => {
-                    Outcome::Refused(format!("pod {}: the request took too long", pod.name()))
-                }
-                Write::Create(pod) => self.create(writer, pod, request).await,
-                Write::Delete(named, role) => {
-                    let deleted = self.delete(writer, &named.namespace, &named.name, &named.uid);
-                    let outcome = deleted.await;
-                    if outcome == Outcome::Deleted {
-                        self.metrics.deleted.get_or_create(&Replica { role: role.word() }).inc();
+            let outcome = loop {
+                let done = match &write {
+                    // What is begun is undone, also when it has taken too long.
+                    Write::Create(pod) if Instant::now() > until => {
+                        let why = format!("pod {}: the request took too long", pod.name());
+                        break Outcome::Refused(why);
                     }
-                    outcome
+                    Write::Create(pod) => self.create(&writer, pod, request).await,
+                    Write::Delete(named, role) => self.delete(&writer, named, *role).await,
+                };
+                match done {
+                    Ok(outcome) => break outcome,
+                    // A lease that could not be renewed in time may be ours again in a moment.
+                    Err(deposed) => match self.regained(until).await {
+                        Some(again) => writer = again,
+                        None => break Outcome::Refused(deposed.to_string()),
+                    },
                 }
             };
             work.done(outcome);
         }
     }
 
-    async fn create(&self, writer: &Writer, pod: &Pod, request: &str) -> Outcome {
+    async fn create(&self, writer: &Writer, pod: &Pod, request: &str) -> Result<Outcome, Deposed> {
         let api = raw_pods(self.client.clone(), pod.namespace());
         let object = dynamic(pod.to_value());
         let (since, mut tries) = (Instant::now(), 0);
@@ -64,19 +76,20 @@ impl DiServer {
                     let found = writer.look(&api, pod.name()).await.ok().flatten();
                     let of = |key: &str| found.as_ref()?.metadata.annotations.as_ref()?.get(key);
                     if of(names::REQUEST).is_none_or(|made_for| made_for != request) {
-                        return Outcome::Exists;
+                        return Ok(Outcome::Exists);
                     }
                     found
                 }
-                Err(WriteError::Exists { .. }) => return Outcome::Exists,
+                Err(WriteError::Exists { .. }) => return Ok(Outcome::Exists),
+                Err(WriteError::Deposed(deposed)) => return Err(deposed),
                 Err(error) if tries < TRIES && may_help(&error) && since.elapsed() < TOGETHER => {
                     tokio::time::sleep(PAUSE * tries).await;
                     None
                 }
-                Err(error) => return Outcome::Refused(text(&error)),
+                Err(error) => return Ok(Outcome::Refused(text(&error))),
             };
             let Some(made) = found else { continue };
-            let role = pod.role().map_or("", muster_dijob::role::Role::word);
+            let role = pod.role().map_or("", Role::word);
             self.metrics.made.get_or_create(&Replica { role }).inc();
             let uid = made.metadata.uid.clone().unwrap_or_default();
             let made = serde_json::to_value(made).unwrap_or_default();
@@ -84,11 +97,12 @@ impl DiServer {
             if let Ok(made) = serde_json::from_value(made) {
                 self.sources.cache.made(made);
             }
-            return Outcome::Created(uid);
+            return Ok(Outcome::Created(uid));
         }
     }
 
-    async fn delete(&self, writer: &Writer, namespace: &str, name: &str, uid: &str) -> Outcome {
+    async fn delete(&self, writer: &Writer, pod: &Named, role: Role) -> Result<Outcome, Deposed> {
+        let Named { namespace, name, uid } = pod;
         let api = raw_pods(self.client.clone(), namespace);
         let how = this_one(uid, Some(self.jobs.grace));
         let (since, mut tries) = (Instant::now(), 0);
@@ -98,12 +112,14 @@ impl DiServer {
                 // Another one has its name by now: the one that was meant is gone.
                 Ok(()) | Err(WriteError::Conflict { .. }) => {
                     self.sources.cache.deleted(namespace, name, uid);
-                    return Outcome::Deleted;
+                    self.metrics.deleted.get_or_create(&Replica { role: role.word() }).inc();
+                    return Ok(Outcome::Deleted);
                 }
+                Err(WriteError::Deposed(deposed)) => return Err(deposed),
                 Err(error) if tries < TRIES && may_help(&error) && since.elapsed() < TOGETHER => {
                     tokio::time::sleep(PAUSE * tries).await;
                 }
-                Err(error) => return Outcome::Refused(text(&error)),
+                Err(error) => return Ok(Outcome::Refused(text(&error))),
             }
         }
     }

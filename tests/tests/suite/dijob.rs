@@ -209,7 +209,7 @@ async fn a_finished_job_is_not_changed_by_another_coordinator() -> Result<()> {
             world.coordinators_mut()?.end(0).await?;
             world.add_coordinator().await?;
             // When a new job has run, the old one has been looked at too.
-            running(world, "next", "All").await?;
+            world.create_object(job("next", "All")).await?;
             world.dijob_is("next", "Succeeded").await?;
             let after = world.dijobs().get("done").await?;
             assert_eq!(before.metadata.resource_version, after.metadata.resource_version);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use muster_tests::World;
+use muster_tests::world::coordinators::Choices;
 use muster_tests::world::dijob::{Caller, selector};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
@@ -86,6 +87,7 @@ async fn two_hundred_callers_of_fifty_jobs_are_told_the_truth_and_soon() -> Resu
     World::new()
         .bare_nodes_of(muster_sandbox::hardware::Profile::Ascend910b8, 10)
         .coordinators(1)
+        .choices(Choices { lease: Duration::from_secs(15), ..Choices::default() })
         .run(async |world| {
             let names: Vec<String> = (0..JOBS).map(|number| format!("crowd-{number}")).collect();
             for name in &names {

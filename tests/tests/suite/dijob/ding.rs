@@ -14,8 +14,7 @@ use super::running;
 const INSTALL: &str = r#"
 set -e
 cd "$1"
-python3 -m pip download --quiet --no-deps --no-binary :none: --dest wheels DI-engine || \
-  python3 -m pip download --quiet --no-deps --dest wheels DI-engine
+python3 -m pip download --quiet --no-deps --dest wheels DI-engine
 mkdir -p unpacked
 for file in wheels/*; do
   case "$file" in
@@ -53,10 +52,8 @@ for part in ['common', 'app', 'network', 'threading']:
 server = load('ding.worker.coordinator.operator_server')
 host, port = sys.argv[2].split(':')
 namespace, coordinator = sys.argv[3], sys.argv[4]
-client = server.OperatorServer(host=host, port=int(port), api_version='v1alpha1', prefix='', namespace=namespace, name=coordinator) \
-    if 'prefix' in server.OperatorServer.__init__.__code__.co_varnames else \
-    server.OperatorServer(host, int(port), 'v1alpha1', namespace=namespace, name=coordinator)
-client.set_worker_type('coordinator') if hasattr(client, 'set_worker_type') else None
+client = server.OperatorServer(host, int(port), namespace=namespace, name=coordinator)
+client.set_worker_type('coordinator')
 def ask(what, *args):
     answer = getattr(client, what)(*args)
     print(what, answer)
@@ -69,9 +66,9 @@ assert len(made['collectors']) == 2 and len(made['learners']) == 1, made
 seen = ask('get_replicas')
 assert sorted(seen['collectors']) == sorted(made['collectors']), seen
 name = made['collectors'][0].split(':')[0].rsplit('.', 1)[0]
-again = ask('post_replicas_failed', {'collectors': [name], 'learners': []})
+again = ask('post_replicas_failed', [name], [])
 assert len(again['collectors']) == 1 and again['collectors'] != [made['collectors'][0]], again
-gone = ask('delete_replicas', {'collectors': {'replicas': 1}, 'learners': {'replicas': 1}})
+gone = ask('delete_replicas', 1, 1)
 assert len(gone['collectors']) == 1 and len(gone['learners']) == 1, gone
 print('DONE')
 "#;
