@@ -61,8 +61,11 @@ async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_mad
             world.add_coordinator_with(move |client| own.client(client).1).await?;
             let space = world.namespace().to_owned();
             let mut kills = 0;
-            // A collector, an aggregator and two DDP learners: four writes of the request, and services after them.
-            for (at, side) in (1..=4).flat_map(|at| [(at, Side::Before), (at, Side::After)]) {
+            let both = (1..=4).flat_map(|at| [(at, Side::Before), (at, Side::After)]);
+            let walk: Vec<_> = both.chain((5..=8).map(|at| (at, Side::After))).collect();
+            let wanted = walk.len();
+            // A collector, an aggregator and two DDP learners, and a service for each, which come in between.
+            for (at, side) in walk {
                 let job =
                     format!("cut-{at}-{}", if side == Side::Before { "before" } else { "after" });
                 running(world, &job, "All").await?;
@@ -105,7 +108,7 @@ async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_mad
                     })
                     .await?;
             }
-            assert_eq!(kills, 8);
+            assert_eq!(kills, wanted);
             Ok(())
         })
         .await
