@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 /// Its API group.
 pub const GROUP: &str = "diengine.opendilab.org";
+/// Its version.
+pub const VERSION: &str = "v1alpha1";
 /// Group and version.
 pub const API_VERSION: &str = "diengine.opendilab.org/v1alpha1";
 /// Its kind.

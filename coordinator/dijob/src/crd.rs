@@ -114,7 +114,7 @@ fn definition(
             },
             "scope": "Namespaced",
             "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true,
+                "name": api::VERSION, "served": true, "storage": true,
                 "additionalPrinterColumns": columns,
                 "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": schema},

@@ -124,6 +124,7 @@ impl Wiring {
     /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
     fn jobs(&mut self) -> dijob::Sources {
         let (client, stop) = (self.client.clone(), self.stop.clone());
+        let version = api::VERSION;
         let definition = self.definition(api::DEFINITION);
         let config_definition = self.definition(api::AGGREGATOR_DEFINITION);
         let all = watcher::Config::default();
@@ -131,16 +132,25 @@ impl Wiring {
         let labelled = format!("{}={controller},{}={group}", label::CONTROLLER, label::GROUP);
         let labelled = all.clone().labels(&labelled);
         let (jobs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
-        self.start("dijobs", follow.run_once_defined(definition.clone(), stop.clone()));
+        self.start("dijobs", follow.run_once_served(definition.clone(), version, stop.clone()));
         let (configs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
-        self.start("aggregator configs", follow.run_once_defined(config_definition, stop.clone()));
+        self.start(
+            "aggregator configs",
+            follow.run_once_served(config_definition, version, stop.clone()),
+        );
         let (nodes, follow) = watch(Api::all(client.clone()), all, dijob::kinds::trim_node);
-        self.start("nodes", follow.run_once_defined(definition.clone(), stop.clone()));
+        self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
         let trim_pod = dijob::kinds::trim_pod;
         let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_pod);
-        self.start("pods of dijobs", follow.run_once_defined(definition.clone(), stop.clone()));
+        self.start(
+            "pods of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
         let (services, follow) = watch(Api::all(client), labelled, trim);
-        self.start("services of dijobs", follow.run_once_defined(definition.clone(), stop.clone()));
+        self.start(
+            "services of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
         let cache = dijob::Cache::new(pods, services);
         self.start("cache of dijobs", cache.clone().run(stop));
         dijob::Sources { jobs, configs, nodes, cache, definition }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::narrator::Narrator;
 use super::story::wait;
-use super::table::{WIDTH, table};
+use super::table::{WIDTH, cut, table};
 use crate::World;
 use crate::world::Seen;
 use crate::world::dijob::selector;
@@ -54,7 +54,9 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     .await?;
     let name = format!("{NAME}-coordinator");
     let said = world.api::<Pod>().logs(&name, &LogParams::default()).await?;
-    narrator.more(&format!("kubectl logs {name}\n{}", said.trim_end()));
+    narrator.more(&format!("kubectl logs {name}"));
+    let lines: Vec<String> = said.lines().map(|line| cut(line, WIDTH - INDENT)).collect();
+    narrator.more(&lines.join("\n"));
     ensure!(phase == "Succeeded", "DIJob {NAME} is {phase}");
     let left = wait(narrator, "its replicas to go", async || {
         let pods = world.pods(&selector(NAME)).await?;
@@ -103,7 +105,8 @@ fn asked() -> anyhow::Result<()> {
     let body = json!({"namespace": namespace, "coordinator": name,
         "collectors": {"replicas": 2, "cpus": "0.1", "memory": "32Mi"}, "learners": {"replicas": 1, "cpus": "0.1"}});
     let made = ask(&server, "POST", "/v1alpha1/replicas", &body.to_string())?;
-    say(&format!("asked for 2 collectors and 1 learner: {}", addresses(&made)));
+    say("asked for 2 collectors and 1 learner:");
+    addresses(&made).iter().for_each(|address| say(&format!("  {address}")));
     let target = format!("/v1alpha1/replicas?namespace={namespace}&coordinator={name}");
     let seen = ask(&server, "GET", &target, "{}")?;
     ensure!(count(&seen, "collectors") == 2 && count(&seen, "learners") == 1, "not all: {seen}");
@@ -111,7 +114,8 @@ fn asked() -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(2));
     let body = json!({"namespace": namespace, "coordinator": name, "collectors": {"replicas": 1}});
     let gone = ask(&server, "DELETE", "/v1alpha1/replicas", &body.to_string())?;
-    say(&format!("gave a collector back: {}", addresses(&gone)));
+    say("gave a collector back:");
+    addresses(&gone).iter().for_each(|address| say(&format!("  {address}")));
     say("trained");
     Ok(())
 }
@@ -124,11 +128,10 @@ fn count(said: &Value, key: &str) -> usize {
     said[key].as_array().map_or(0, Vec::len)
 }
 
-fn addresses(said: &Value) -> String {
+fn addresses(said: &Value) -> Vec<String> {
     let list = |key: &str| said[key].as_array().cloned().unwrap_or_default();
     let all = list("collectors").into_iter().chain(list("learners"));
-    let all: Vec<String> = all.filter_map(|url| url.as_str().map(str::to_owned)).collect();
-    all.join(", ")
+    all.filter_map(|url| url.as_str().map(str::to_owned)).collect()
 }
 
 /// Asks as DI-engine does: a body with every method, and no Content-Type. The data of the answer.
