@@ -22,6 +22,7 @@ Examples:
   musterctl modelserving check serving.yaml                               would it be taken?
   musterctl modelserving plan serving.yaml                                what would be made?
   musterctl trainjob render -f job.yaml -f runtime.yaml --reconcile       and for a TrainJob?
+  kubectl get dijobs,pods -A -o json | musterctl dijobs -                 jobs and their replicas
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -46,8 +47,21 @@ pub enum Command {
     /// See what would be made for a TrainJob
     #[command(subcommand)]
     Trainjob(TrainjobCommand),
+    /// List DIJobs with their replicas and phases
+    Dijobs(DijobsArgs),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
+}
+
+/// Settings of `dijobs`.
+#[derive(Debug, clap::Args)]
+pub struct DijobsArgs {
+    /// DIJobs, and their pods if they are to be listed, as kubectl get dijobs,pods -o json prints them; - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// As a table, or as a list with the addresses of replicas
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub output: Output,
 }
 
 /// Commands on templates.

@@ -1,10 +1,11 @@
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and TrainJobs, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs and DIJobs, tried on files.
 //!
 //! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable`,
 //! `muster-modelserving` and `muster-pipeline`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
+mod dijobs;
 mod inject;
 mod input;
 mod migrate;
@@ -67,6 +68,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
         Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
+        Command::Dijobs(args) => dijobs::list(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }
