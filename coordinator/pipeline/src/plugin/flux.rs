@@ -227,10 +227,10 @@ fn curve(job: &TrainJob) -> String {
     name::of(job, CURVE)
 }
 
-/// What runs inside Flux: the job's command, else the runtime's, and the job's arguments.
+/// What runs inside Flux: the job's command, even an empty one, else the runtime's, and the job's arguments.
 fn original_command(info: &Info, job: &TrainJob) -> String {
     let trainer = job.spec.trainer.as_ref();
-    let own = trainer.and_then(|trainer| trainer.command.clone()).filter(|words| !words.is_empty());
+    let own = trainer.and_then(|trainer| trainer.command.clone());
     let mut words = own.unwrap_or_else(|| {
         let container = info.trainer().and_then(|pods| pods.container(NODE));
         let command = container.and_then(|container| container.get("command")?.as_array());
