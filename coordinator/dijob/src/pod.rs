@@ -124,7 +124,8 @@ impl Pod {
         let status = named(names::CONTAINER).or_else(|| named(role)).or_else(alone)?;
         let ended = status["state"]["terminated"].as_object()?;
         let code = ended.get("exitCode").and_then(Value::as_i64).unwrap_or_default();
-        Some(if code == 0 { Ended::Well } else { Ended::Badly })
+        let error = ended.get("reason").and_then(Value::as_str) == Some("Error");
+        Some(if code == 0 && !error { Ended::Well } else { Ended::Badly })
     }
 
     /// Its containers.

@@ -35,14 +35,14 @@ pub fn begin(
     };
     let prepared = || -> Result<Vec<Unit>, Refusal> {
         let mut units = Vec::new();
-        let resources = read(collectors, "collectors")?;
         if collectors.count() > 0 {
+            let resources = read(collectors, "collectors")?;
             plan::template(&job, Role::Collector)?;
             let recipe = Recipe::Plain(Role::Collector, resources);
             units.extend(repeat(collectors, vec![Act::Create(recipe)], Field::Collectors));
         }
-        let resources = read(learners, "learners")?;
         if learners.count() > 0 {
+            let resources = read(learners, "learners")?;
             plan::template(&job, Role::Learner)?;
             let acts = if resources.gpus > 1 {
                 let template = view::aggregator(view, settings);
