@@ -5,6 +5,7 @@
 //!                                                  config ─────────▲
 //! ```
 
+pub mod config;
 pub mod duration;
 pub mod input;
 pub mod quantity;
