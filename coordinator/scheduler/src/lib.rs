@@ -8,4 +8,5 @@
 pub mod config;
 pub mod duration;
 pub mod input;
+pub mod plugin;
 pub mod quantity;

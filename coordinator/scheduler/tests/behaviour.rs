@@ -2,5 +2,7 @@
 
 #[path = "behaviour/config.rs"]
 mod config;
+#[path = "behaviour/division.rs"]
+mod division;
 #[path = "behaviour/load.rs"]
 mod load;
