@@ -1,0 +1,3 @@
+//! Fair share, quotas, limits and the order of queues.
+
+pub mod division;
