@@ -18,9 +18,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use crate::config::Params;
+
 pub use self::{
-    build::{Parameters, build},
-    class::{Class, Constraints, StorageClaim},
+    build::build,
+    class::{AlignedContainer, Class, Constraints, StorageClaim},
     gpu::{GpuKind, GpuRequest, ceil2},
     job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},
     node::{Node, SliceStrategy},
@@ -66,7 +68,7 @@ pub struct Snapshot {
     /// The most of each dimension that one node has.
     pub largest: Vector,
     /// Settings of the scheduler itself.
-    pub parameters: Parameters,
+    pub parameters: Params,
     /// Whether any pod of the cluster has (anti-)affinity to pods.
     pub any_pod_affinity: bool,
     /// Objects that were left out, and why.

@@ -16,7 +16,7 @@ use crate::snapshot::{
 
 pub use self::{
     job::{Gang, Part, PodSetCount},
-    node::{NodeState, OnNode, SharedDevice},
+    node::{NodeState, OnNode, SharedDevice, memory_of},
 };
 
 /// A pod in this cycle.

@@ -11,80 +11,20 @@ mod topology;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::input::{self, Input};
+use crate::{config::Params, input::Input};
 
 use super::{
     Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
     TopologyId, signature,
 };
 
-/// Settings of the scheduler itself.
-#[derive(Clone, Debug)]
-pub struct Parameters {
-    /// Pods that name it are its own.
-    pub scheduler_name: String,
-    /// Label that says which shard nodes, groups and queues are of.
-    pub pool_label: String,
-    /// The shard; empty takes what has no such label.
-    pub pool: String,
-    /// Only marked nodes take pods.
-    pub restrict_nodes: bool,
-    /// How many groups may be moved to make room for one; -1 is any number, 0 none.
-    pub max_consolidated: i64,
-    /// Whether room of storage is looked at.
-    pub storage: bool,
-    /// Whether groups that are no easier than one that failed are passed over.
-    pub signatures: bool,
-    /// Whether queues divide at every level.
-    pub full_hierarchy: bool,
-    /// Whether pods that find another place do not count as reclaimed.
-    pub consolidating_reclaim: bool,
-    /// How long a group may run with too few pods; negative is for ever.
-    pub staleness_grace: SignedDuration,
-    /// How long a deletion may take before it counts as stuck.
-    pub stuck_after: SignedDuration,
-}
-
-// === impl Parameters ===
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            scheduler_name: "kai-scheduler".to_owned(),
-            pool_label: String::new(),
-            pool: String::new(),
-            restrict_nodes: false,
-            max_consolidated: 16,
-            storage: false,
-            signatures: true,
-            full_hierarchy: true,
-            consolidating_reclaim: true,
-            staleness_grace: SignedDuration::from_secs(60),
-            stuck_after: SignedDuration::from_secs(120),
-        }
-    }
-}
-
-impl Parameters {
-    /// Whether an object with these labels is of the shard.
-    fn is_ours(&self, labels: &input::Labels) -> bool {
-        if self.pool_label.is_empty() {
-            return true;
-        }
-        match labels.get(&self.pool_label) {
-            Some(value) => !self.pool.is_empty() && value == self.pool,
-            None => self.pool.is_empty(),
-        }
-    }
-}
-
 /// What is known while a snapshot is made.
 struct Builder<'a> {
     input: &'a Input,
     now: Timestamp,
-    parameters: &'a Parameters,
+    parameters: &'a Params,
     dimensions: Dimensions,
     node_ids: BTreeMap<&'a str, NodeId>,
     queue_ids: BTreeMap<String, QueueId>,
@@ -95,7 +35,7 @@ struct Builder<'a> {
 }
 
 /// Makes a snapshot.
-pub fn build(input: &Input, parameters: &Parameters, now: Timestamp) -> Snapshot {
+pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let mut builder = Builder {
         input,
         now,
@@ -114,7 +54,7 @@ pub fn build(input: &Input, parameters: &Parameters, now: Timestamp) -> Snapshot
     for (id, places) in domains {
         nodes[id].domains = places;
     }
-    if parameters.storage {
+    if parameters.schedule_csi_storage {
         builder.storage(&mut nodes);
     }
     let queues = builder.queues();

@@ -42,7 +42,7 @@ impl Builder<'_> {
         let mut objects: BTreeMap<String, &PodGroup> = BTreeMap::new();
         let input = self.input;
         for object in &input.pod_groups {
-            if !self.parameters.is_ours(&object.metadata.labels) || self.backs_off(object) {
+            if !self.parameters.node_pool.takes(&object.metadata.labels) || self.backs_off(object) {
                 continue;
             }
             let key = group_key(object.dialect(), &object.metadata.namespace, &object.metadata.name);
@@ -72,7 +72,7 @@ impl Builder<'_> {
         if object.spec.scheduling_backoff.unwrap_or(-1) == -1 {
             return false;
         }
-        let pool = object.metadata.labels.get(&self.parameters.pool_label).unwrap_or("default");
+        let pool = object.metadata.labels.get(&self.parameters.node_pool.key).unwrap_or("default");
         let number = |text: &str| text.parse::<i64>().unwrap_or(0);
         object
             .status

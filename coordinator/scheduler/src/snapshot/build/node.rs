@@ -19,12 +19,12 @@ impl<'a> Builder<'a> {
             .input
             .nodes
             .iter()
-            .filter(|node| self.parameters.is_ours(&node.metadata.labels))
+            .filter(|node| self.parameters.node_pool.takes(&node.metadata.labels))
             .filter(|node| {
-                let marked = |key| node.metadata.labels.get(key).is_some();
-                !self.parameters.restrict_nodes
-                    || marked("node-role.kubernetes.io/gpu-worker")
-                    || marked("node-role.kubernetes.io/cpu-worker")
+                let marked = |key: &str| node.metadata.labels.get(key).is_some();
+                !self.parameters.restrict_scheduling_nodes
+                    || marked(&self.parameters.gpu_worker_node_label_key)
+                    || marked(&self.parameters.cpu_worker_node_label_key)
             })
             .collect();
         objects.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
@@ -47,12 +47,13 @@ impl<'a> Builder<'a> {
         {
             *gpus += claimed;
         }
+        self.take_faulty(&object.metadata.name, &mut allocatable);
         let (gpu_memory, gpu_memory_known) = gpu_memory(labels.get("nvidia.com/gpu.memory"));
         let gpu_count = labels
             .get("nvidia.com/gpu.count")
             .and_then(|count| count.parse().ok())
             .unwrap_or(at(&allocatable, GPU) as i64);
-        let sliced = match labels.get("node-role.kubernetes.io/mig-enabled") {
+        let sliced = match labels.get(&self.parameters.mig_worker_node_label_key) {
             Some(text) => is_true(text),
             None => (PODS + 1..self.dimensions.len())
                 .any(|i| self.dimensions.is_slice(i) && at(&allocatable, i) > 0.0),
@@ -82,11 +83,23 @@ impl<'a> Builder<'a> {
             sliced,
             slice_strategy,
             claimed_gpus: claimed > 0.0,
-            gpu_worker: labels.get("node-role.kubernetes.io/gpu-worker").is_some(),
-            cpu_worker: labels.get("node-role.kubernetes.io/cpu-worker").is_some(),
+            gpu_worker: labels.get(&self.parameters.gpu_worker_node_label_key).is_some(),
+            cpu_worker: labels.get(&self.parameters.cpu_worker_node_label_key).is_some(),
             domains: Vec::new(),
             numa,
             storage: Vec::new(),
+        }
+    }
+
+    /// Takes away devices that the node's agent calls faulty.
+    fn take_faulty(&self, name: &str, allocatable: &mut Vector) {
+        for inventory in self.input.inventories.iter().filter(|inventory| inventory.node == name) {
+            for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
+                let place = self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
+                if let Some(amount) = place {
+                    *amount = (*amount - 1.0).max(0.0);
+                }
+            }
         }
     }
 

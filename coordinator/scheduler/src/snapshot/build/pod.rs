@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    input::{self, BindRequest, Container, Phase, Pod, pod_group},
+    input::{self, BindRequest, Container, Phase, Pod},
     snapshot::{
         CPU, Class, ClassId, Constraints, Dimensions, GPU, GpuKind, GpuRequest, Job, JobId, MEMORY,
         PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector, class::AlignedContainer,
@@ -79,7 +79,7 @@ impl Builder<'_> {
                 let labels = &pod.metadata.labels;
                 let name = labels
                     .get("kai.scheduler/subgroup-name")
-                    .or_else(|| pod.metadata.annotations.get(pod_group::VOLCANO_TASK))
+                    .or_else(|| pod.metadata.annotations.get(input::VOLCANO_TASK))
                     .filter(|name| !name.is_empty())
                     .unwrap_or(PLAIN);
                 let sets = &job_table[job].pod_sets;
@@ -100,7 +100,7 @@ impl Builder<'_> {
     fn task(&mut self, pod: &Pod, class: ClassId, request: Option<&BindRequest>) -> Task {
         let meta = &pod.metadata;
         let app = meta.labels.get("app").unwrap_or("");
-        let reservation = app == "kai-resource-reservation";
+        let reservation = app == self.parameters.resource_reservation_app_label;
         let node_name = match (&pod.spec.node_name, request) {
             (name, _) if !name.is_empty() => name.as_str(),
             (_, Some(request)) => request.spec.selected_node.as_str(),
@@ -139,7 +139,7 @@ impl Builder<'_> {
         let deleted = pod.metadata.deletion_timestamp;
         match pod.status.phase {
             Phase::Running => match deleted {
-                Some(at) if self.now.duration_since(at) > self.parameters.stuck_after => Status::StuckInReleasing,
+                Some(at) if self.now.duration_since(at) > self.parameters.stuck_in_releasing_threshold => Status::StuckInReleasing,
                 Some(_) => Status::Releasing,
                 None => Status::Running,
             },

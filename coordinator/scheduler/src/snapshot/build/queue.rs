@@ -18,18 +18,18 @@ impl Builder<'_> {
     pub(super) fn queues(&mut self) -> Table<QueueId, Queue> {
         let mut objects: BTreeMap<String, (Option<&QueueObject>, String)> = BTreeMap::new();
         for object in &self.input.queues {
-            if !self.parameters.is_ours(&object.metadata.labels) {
+            if !self.parameters.node_pool.takes(&object.metadata.labels) {
                 continue;
             }
             let parent = object.spec.parent_queue.clone();
-            if self.parameters.full_hierarchy {
+            if self.parameters.full_hierarchy_fairness {
                 objects.insert(object.metadata.name.clone(), (Some(object), parent));
             } else if !parent.is_empty() {
                 let entry = (Some(object), FLAT_PARENT.to_owned());
                 objects.insert(object.metadata.name.clone(), entry);
             }
         }
-        if !self.parameters.full_hierarchy {
+        if !self.parameters.full_hierarchy_fairness {
             objects.insert(FLAT_PARENT.to_owned(), (None, String::new()));
         }
         self.drop_rootless(&mut objects);
