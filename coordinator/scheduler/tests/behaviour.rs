@@ -1,8 +1,17 @@
 //! What the crate does, part by part.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test reads its samples, and a law panics where it does not hold"
+)]
 
 #[path = "behaviour/config.rs"]
 mod config;
 #[path = "behaviour/division.rs"]
 mod division;
+#[path = "behaviour/laws.rs"]
+mod laws;
 #[path = "behaviour/load.rs"]
 mod load;

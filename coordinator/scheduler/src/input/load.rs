@@ -290,7 +290,7 @@ impl Reading {
             objects.retain(|object| {
                 let refuse = at.next().copied().unwrap_or_default();
                 if refuse {
-                    self.set_aside.push(bad_name(kind, object.meta()));
+                    self.set_aside.push(bad_name(kind, list, object.meta()));
                 }
                 !refuse
             });
@@ -362,15 +362,16 @@ fn refused<T: Named>(objects: &[T]) -> Vec<bool> {
     metas.map(|meta| meta.name.is_empty() || !seen.insert((&meta.namespace, &meta.name))).collect()
 }
 
-fn bad_name(kind: &'static str, meta: &Meta) -> SetAside {
-    let (problem, remedy) = if meta.name.is_empty() {
-        ("it is missing", "give the object a name")
+fn bad_name(kind: &'static str, list: &str, meta: &Meta) -> SetAside {
+    let (object, problem, remedy) = if meta.name.is_empty() {
+        (format!("{list}[?]"), "it is missing", "give the object a name")
     } else {
-        ("another object has this name", "leave one of the two out")
+        let name = full_name(&meta.namespace, &meta.name);
+        (name, "another object has this name", "leave one of the two out")
     };
     SetAside {
         kind,
-        object: full_name(&meta.namespace, &meta.name),
+        object,
         field: "metadata.name".to_owned(),
         problem: problem.to_owned(),
         remedy: remedy.to_owned(),

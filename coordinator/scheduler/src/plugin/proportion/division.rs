@@ -84,6 +84,11 @@ pub fn divide(queues: &[Claimant<'_>], total: Amounts, k: f64) -> Vec<Amounts> {
     shares
 }
 
+/// Accelerators as KAI reports a fair share of them: whole devices from one on, hundredths below.
+pub fn reported(devices: f64) -> f64 {
+    if devices >= 1.0 { devices.trunc() } else { (devices * 100.0).round() / 100.0 }
+}
+
 /// Divides one amount among siblings.
 fn divide_one(parts: &mut [Part<'_, '_>], amount: f64, k: f64) {
     let mut left = amount;
