@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_scheduler::{config::Config, input::Document};
+use muster_scheduler::{config::Config, decisions::Action, input::Document};
 
 use crate::case::{Decision, Share};
 
@@ -21,5 +21,25 @@ pub struct Outcome {
 pub fn run(document: &Document) -> Outcome {
     let config = Config::of_document(document, &[]).unwrap();
     assert!(config.notes.is_empty(), "{:?}", config.notes);
-    Outcome { fair_share: crate::shares::of(&document.input, &config), ..Outcome::default() }
+    let now = document.input.now.unwrap_or_default();
+    let snapshot = muster_scheduler::snapshot::build(&document.input, &config.params, now);
+    let decided = muster_scheduler::decide(&snapshot, &config, now);
+    let action = |action: Action| match action {
+        Action::Bind => "bind",
+        Action::Evict => "evict",
+        Action::Pipeline => "pipeline",
+    };
+    Outcome {
+        decisions: decided
+            .decisions
+            .into_iter()
+            .map(|it| Decision { pod: it.pod, action: action(it.action).to_owned(), node: it.node })
+            .collect(),
+        pods: decided.pods.into_iter().map(|(pod, it)| (pod, (it.status.to_owned(), it.node))).collect(),
+        fair_share: decided
+            .fair_share
+            .into_iter()
+            .map(|(queue, it)| (queue, Share { gpu: it.gpu, cpu: it.cpu, memory: it.memory }))
+            .collect(),
+    }
 }

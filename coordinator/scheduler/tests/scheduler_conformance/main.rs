@@ -11,7 +11,6 @@
 mod case;
 mod engine;
 mod report;
-mod shares;
 
 use std::path::PathBuf;
 
