@@ -288,19 +288,18 @@ impl Session<'_> {
         let mut decisions = std::mem::take(&mut self.ledger.decisions);
         decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
         let mut result = Decisions { decisions, ..Decisions::default() };
-        for (id, task) in self.snapshot.tasks.entries() {
-            if task.job.is_none() {
-                continue;
-            }
+        // Pods are in the order of their names already.
+        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(|(id, task)| {
             let state = &self.state.tasks[id];
-            let shared = self.snapshot.classes[task.class].gpu.is_shared() && state.status.is_used();
+            let shared = state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
             let outcome = PodOutcome {
                 status: state.status.name(),
                 node: state.node.map(|node| self.snapshot.nodes[node].name.clone()).unwrap_or_default(),
                 gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
             };
-            result.pods.insert(task.key(), outcome);
-        }
+            (task.key(), outcome)
+        });
+        result.pods = pods.collect();
         for (id, job) in self.snapshot.jobs.entries() {
             let state = &self.state.jobs[id];
             let changed = state.last_start != job.last_start

@@ -5,7 +5,9 @@
 //! lose their places, then everybody concerned is placed anew in the order of queues. Victims that get their place back
 //! are none; those that find another one move. What works and is lawful is kept.
 
+mod bound;
 mod builder;
+mod domain;
 mod filter;
 mod generator;
 mod simulate;
@@ -73,8 +75,14 @@ impl Solver<'_> {
         if tasks.is_empty() || self.candidates.is_empty() {
             return None;
         }
+        if !bound::can_be_enough(session, job, &tasks, self.candidates) {
+            return None;
+        }
         let used = session.used(job);
         let feasible = Feasible::of(session, job);
+        if let Some(statement) = self.solve_by_domain(session, job, &tasks, &feasible) {
+            return Some(statement);
+        }
         let mut failed = Failed::new();
         for generator in session.generators() {
             let mut statement = match self.solve_by(session, job, &tasks, generator, &feasible, &mut failed) {

@@ -9,11 +9,14 @@ mod queue;
 mod storage;
 mod topology;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
-use crate::{config::Params, input::Input};
+use crate::{
+    config::Params,
+    input::{Input, ResourceList},
+};
 
 use super::{
     Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
@@ -32,6 +35,8 @@ struct Builder<'a> {
     group_ids: BTreeMap<String, GroupId>,
     groups: Vec<String>,
     left_out: Vec<LeftOut>,
+    /// How pods name each group, in the order of groups.
+    job_keys: Vec<String>,
 }
 
 /// Makes a snapshot.
@@ -47,6 +52,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         group_ids: BTreeMap::new(),
         groups: Vec::new(),
         left_out: Vec::new(),
+        job_keys: Vec::new(),
     };
     builder.intern_dimensions();
     let mut nodes = builder.nodes();
@@ -59,8 +65,8 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     }
     let queues = builder.queues();
     let (mut jobs, mut pod_sets) = builder.jobs();
-    let names: BTreeMap<String, JobId> =
-        jobs.entries().map(|(id, job)| (job.name.clone(), id)).collect();
+    // Only asked by name: its order decides nothing.
+    let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
     let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets);
     let config_maps: BTreeSet<String> = input
         .config_maps
@@ -100,19 +106,25 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
 
 // === impl Builder ===
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     fn intern_dimensions(&mut self) {
         let input = self.input;
         let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut last: Option<&ResourceList> = None;
+        let mut add = |list: &'a ResourceList| names.extend(list.iter().map(|(name, _)| name));
         for node in &input.nodes {
-            names.extend(node.status.allocatable.iter().map(|(name, _)| name));
+            add(&node.status.allocatable);
         }
         for pod in &input.pods {
             let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
             for container in containers {
-                names.extend(container.resources.requests.iter().map(|(name, _)| name));
+                // Most pods ask for what the one before asks for.
+                if last != Some(&container.resources.requests) {
+                    add(&container.resources.requests);
+                    last = Some(&container.resources.requests);
+                }
             }
-            names.extend(pod.spec.overhead.iter().map(|(name, _)| name));
+            add(&pod.spec.overhead);
         }
         for name in names {
             self.dimensions.intern(name);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Class, ClassId, Constraint, Constraints, Job, JobId, PodSet, PodSetId, Table, Task, TaskId};
 
 /// What a leaf asks of places: its constraints up to the root, and those of its pods that have no place yet.
-type LeafSignature = (Vec<Option<(String, Option<String>, Option<String>)>>, Vec<Constraints>);
+type LeafSignature = (Vec<Option<(String, Option<String>, Option<String>)>>, Vec<u32>);
 
 /// Gives each group its signature.
 pub(super) fn sign(
@@ -14,11 +14,17 @@ pub(super) fn sign(
     tasks: &Table<TaskId, Task>,
     classes: &Table<ClassId, Class>,
 ) {
+    let mut alike: BTreeMap<&Constraints, u32> = BTreeMap::new();
+    let mut kinds: Table<ClassId, u32> = Table::default();
+    for class in classes.iter() {
+        let next = alike.len() as u32;
+        kinds.push(*alike.entry(&class.constraints).or_insert(next));
+    }
     let mut known: BTreeMap<Vec<Option<LeafSignature>>, u32> = BTreeMap::new();
     for id in jobs.ids().collect::<Vec<_>>() {
         let job = &jobs[id];
         let mut leaves: Vec<_> =
-            job.pod_sets.iter().map(|set| leaf(job, &pod_sets[*set], tasks, classes)).collect();
+            job.pod_sets.iter().map(|set| leaf(job, &pod_sets[*set], tasks, &kinds)).collect();
         leaves.sort();
         let next = known.len() as u32;
         jobs[id].signature = *known.entry(leaves).or_insert(next);
@@ -29,7 +35,7 @@ fn leaf(
     job: &Job,
     set: &PodSet,
     tasks: &Table<TaskId, Task>,
-    classes: &Table<ClassId, Class>,
+    kinds: &Table<ClassId, u32>,
 ) -> Option<LeafSignature> {
     if set.tasks.iter().all(|task| tasks[*task].status.is_active()) {
         return None;
@@ -42,12 +48,12 @@ fn leaf(
         }));
         at = member.parent;
     }
-    let mut pods: Vec<Constraints> = set
+    let mut pods: Vec<u32> = set
         .tasks
         .iter()
         .filter(|task| !tasks[**task].status.is_active())
-        .map(|task| classes[tasks[*task].class].constraints.clone())
+        .map(|task| kinds[tasks[*task].class])
         .collect();
-    pods.sort();
+    pods.sort_unstable();
     Some((chain, pods))
 }

@@ -59,7 +59,8 @@ impl Builder<'_> {
         }
         let mut jobs = Table::default();
         let mut pod_sets = Table::default();
-        for object in objects.into_values() {
+        for (key, object) in objects {
+            self.job_keys.push(key);
             let id = JobId::of(jobs.len());
             let job = self.job(id, object, &mut pod_sets);
             jobs.push(job);

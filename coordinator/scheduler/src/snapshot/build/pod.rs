@@ -1,6 +1,6 @@
 //! Pods: their state, their shape, their place in a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
     input::{self, BindRequest, Container, Phase, Pod},
@@ -29,6 +29,18 @@ pub(super) struct Shape {
     guaranteed: bool,
 }
 
+/// Pods without anything special are compared by this before their shape is worked out.
+#[derive(PartialEq)]
+struct Plain<'a> {
+    requests: &'a input::ResourceList,
+    limits: &'a input::ResourceList,
+    selector: &'a input::Labels,
+    tolerations: &'a [input::Toleration],
+}
+
+/// How many kinds of such pods are remembered.
+const PLAIN_KINDS: usize = 32;
+
 /// What a list of containers asks for: amounts, whole devices, slices.
 #[derive(Clone, Debug)]
 struct Asked {
@@ -41,7 +53,7 @@ struct Asked {
 impl Builder<'_> {
     pub(super) fn tasks(
         &mut self,
-        jobs: &BTreeMap<String, JobId>,
+        jobs: &HashMap<String, JobId>,
         job_table: &mut Table<JobId, Job>,
         pod_sets: &mut Table<PodSetId, PodSet>,
     ) -> (Table<TaskId, Task>, Table<ClassId, Class>) {
@@ -64,13 +76,28 @@ impl Builder<'_> {
         let mut tasks: Table<TaskId, Task> = Table::default();
         let mut classes = Table::default();
         let mut known = BTreeMap::new();
+        let mut plain: Vec<(Plain<'_>, ClassId)> = Vec::new();
         for pod in order {
-            let request = requests.get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str())).copied();
-            let shape = self.shape(pod, keep_labels);
-            let dimensions = &self.dimensions;
-            let class = class_id(&mut classes, &mut known, shape, |shape| class(shape, dimensions));
-            let job = pod.group().and_then(|(dialect, name)| {
-                jobs.get(&group_key(dialect, &pod.metadata.namespace, name)).copied()
+            let request = if requests.is_empty() {
+                None
+            } else {
+                requests.get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str())).copied()
+            };
+            let key = if keep_labels { None } else { Plain::of(pod) };
+            let seen = key.as_ref().and_then(|key| plain.iter().find(|(other, _)| other == key));
+            let class = match seen {
+                Some((_, class)) => *class,
+                None => {
+                    let shape = self.shape(pod, keep_labels);
+                    let dimensions = &self.dimensions;
+                    let id = class_id(&mut classes, &mut known, shape, |shape| class(shape, dimensions));
+                    plain.extend(key.filter(|_| plain.len() < PLAIN_KINDS).map(|key| (key, id)));
+                    id
+                }
+            };
+            let job = pod.group().and_then(|(dialect, name)| match dialect {
+                input::Dialect::Kai => jobs.get(name).copied(),
+                _ => jobs.get(group_key(dialect, &pod.metadata.namespace, name).as_str()).copied(),
             });
             let mut task = self.task(pod, class, request);
             task.job = job;
@@ -367,6 +394,33 @@ impl Builder<'_> {
         missing.sort();
         missing.dedup();
         missing
+    }
+}
+
+// === impl Plain ===
+
+impl<'a> Plain<'a> {
+    fn of(pod: &'a Pod) -> Option<Self> {
+        let spec = &pod.spec;
+        let [container] = spec.containers.as_slice() else { return None };
+        let plain = spec.init_containers.is_empty()
+            && spec.ephemeral_containers.is_empty()
+            && spec.volumes.is_empty()
+            && spec.resource_claims.is_empty()
+            && spec.overhead.is_empty()
+            && spec.affinity.is_none()
+            && container.ports.is_empty()
+            && container.env.is_empty()
+            && container.env_from.is_empty()
+            && pod.metadata.annotations.iter().all(|(name, _)| {
+                !name.starts_with("gpu-") && !name.starts_with("nvidia.com/") && !name.starts_with("runai/")
+            });
+        plain.then_some(Self {
+            requests: &container.resources.requests,
+            limits: &container.resources.limits,
+            selector: &spec.node_selector,
+            tolerations: &spec.tolerations,
+        })
     }
 }
 
