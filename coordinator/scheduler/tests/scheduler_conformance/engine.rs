@@ -1,25 +1,47 @@
 //! The engine, as the cases see it.
 
-use std::collections::BTreeMap;
+use muster_scheduler::{
+    config::Config,
+    decide,
+    decisions::{Action, Decisions},
+    input::Document,
+};
 
-use muster_scheduler::{config::Config, input::Document};
-
-use crate::case::{Decision, Share};
-
-/// What the engine makes of a case.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// Decisions, by pod.
-    pub decisions: Vec<Decision>,
-    /// Status and node by `namespace/name`.
-    pub pods: BTreeMap<String, (String, String)>,
-    /// By queue.
-    pub fair_share: BTreeMap<String, Share>,
-}
+use crate::invariants::{self, Cycle, Placed};
 
 /// One cycle.
-pub fn run(document: &Document) -> Outcome {
+pub fn run(document: &Document) -> Decisions {
     let config = Config::of_document(document, &[]).unwrap();
     assert!(config.notes.is_empty(), "{:?}", config.notes);
-    Outcome { fair_share: crate::shares::of(&document.input, &config), ..Outcome::default() }
+    decide(&document.input, &config, document.input.now.unwrap())
+}
+
+/// What came of it, as the invariants see it.
+pub fn cycle(decisions: &Decisions) -> Cycle {
+    let action = |action| match action {
+        Action::Bind => invariants::Action::Bind,
+        Action::Evict => invariants::Action::Evict,
+        Action::Pipeline => invariants::Action::Pipeline,
+    };
+    let mut cycle = Cycle::default();
+    for decision in &decisions.decisions {
+        cycle.decisions.push((
+            decision.pod.clone(),
+            action(decision.action),
+            decision.node.clone(),
+        ));
+        if let Some(eviction) = &decision.eviction {
+            let whom = eviction.beneficiary.clone().unwrap_or_default();
+            cycle.evicted_for.insert(decision.pod.clone(), whom);
+        }
+    }
+    for (pod, outcome) in &decisions.pods {
+        let placed = Placed {
+            status: outcome.status.to_owned(),
+            node: outcome.node.clone(),
+            gpu_groups: outcome.gpu_groups.clone(),
+        };
+        cycle.pods.insert(pod.clone(), placed);
+    }
+    cycle
 }
