@@ -54,7 +54,7 @@ pub use self::{
         ConfigMap, CsiCapacity, CsiDriver, PersistentVolume, PersistentVolumeClaim, StorageClass,
     },
     topology::{Level, Topology},
-    volume::{Env, EnvFrom, Volume, VolumeMount},
+    volume::{ConfigMapReference, Env, EnvFrom, Volume, VolumeMount},
 };
 
 /// A cluster's objects at one instant.

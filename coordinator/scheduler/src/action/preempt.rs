@@ -1,0 +1,3 @@
+//! stub
+use crate::session::Session;
+pub(super) fn run(_: &mut Session<'_>) {}

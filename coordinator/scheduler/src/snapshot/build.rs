@@ -1,0 +1,150 @@
+//! From a cluster's objects to a snapshot.
+//!
+//! Names are sorted before they get ids, so that the order of ids breaks every tie by name.
+
+mod group;
+mod node;
+mod pod;
+mod queue;
+mod storage;
+mod topology;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::{config::Params, input::Input};
+
+use super::{
+    Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
+    TopologyId, signature,
+};
+
+/// What is known while a snapshot is made.
+struct Builder<'a> {
+    input: &'a Input,
+    now: Timestamp,
+    parameters: &'a Params,
+    dimensions: Dimensions,
+    node_ids: BTreeMap<&'a str, NodeId>,
+    queue_ids: BTreeMap<String, QueueId>,
+    topology_ids: BTreeMap<&'a str, TopologyId>,
+    group_ids: BTreeMap<String, GroupId>,
+    groups: Vec<String>,
+    left_out: Vec<LeftOut>,
+}
+
+/// Makes a snapshot.
+pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
+    let mut builder = Builder {
+        input,
+        now,
+        parameters,
+        dimensions: Dimensions::default(),
+        node_ids: BTreeMap::new(),
+        queue_ids: BTreeMap::new(),
+        topology_ids: BTreeMap::new(),
+        group_ids: BTreeMap::new(),
+        groups: Vec::new(),
+        left_out: Vec::new(),
+    };
+    builder.intern_dimensions();
+    let mut nodes = builder.nodes();
+    let (topologies, domains) = builder.topologies(&nodes);
+    for (id, places) in domains {
+        nodes[id].domains = places;
+    }
+    if parameters.schedule_csi_storage {
+        builder.storage(&mut nodes);
+    }
+    let queues = builder.queues();
+    let (mut jobs, mut pod_sets) = builder.jobs();
+    let names: BTreeMap<String, JobId> =
+        jobs.entries().map(|(id, job)| (job.name.clone(), id)).collect();
+    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets);
+    let config_maps: BTreeSet<String> = input
+        .config_maps
+        .iter()
+        .map(|map| format!("{}/{}", map.metadata.namespace, map.metadata.name))
+        .collect();
+    let known = || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
+    let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
+    let mut largest = builder.dimensions.zero();
+    for node in nodes.iter() {
+        for (most, amount) in largest.iter_mut().zip(node.allocatable.iter()) {
+            *most = most.max(*amount);
+        }
+    }
+    let any_pod_affinity = classes.iter().any(|class: &Class| class.pod_affinity);
+    signature::sign(&mut jobs, &pod_sets, &tasks, &classes);
+    Snapshot {
+        now,
+        dimensions: builder.dimensions,
+        nodes,
+        tasks,
+        classes,
+        jobs,
+        pod_sets,
+        queues,
+        topologies,
+        groups: builder.groups,
+        config_maps,
+        min_gpu_memory,
+        max_gpu_memory,
+        largest,
+        parameters: parameters.clone(),
+        any_pod_affinity,
+        left_out: builder.left_out,
+    }
+}
+
+// === impl Builder ===
+
+impl Builder<'_> {
+    fn intern_dimensions(&mut self) {
+        let input = self.input;
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        for node in &input.nodes {
+            names.extend(node.status.allocatable.iter().map(|(name, _)| name));
+        }
+        for pod in &input.pods {
+            let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+            for container in containers {
+                names.extend(container.resources.requests.iter().map(|(name, _)| name));
+            }
+            names.extend(pod.spec.overhead.iter().map(|(name, _)| name));
+        }
+        for name in names {
+            self.dimensions.intern(name);
+        }
+    }
+
+    fn group(&mut self, name: &str) -> GroupId {
+        if let Some(id) = self.group_ids.get(name) {
+            return *id;
+        }
+        let id = GroupId::of(self.groups.len());
+        self.groups.push(name.to_owned());
+        self.group_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    fn leave_out(&mut self, object: String, why: impl Into<String>) {
+        self.left_out.push(LeftOut { object, why: why.into() });
+    }
+}
+
+/// Adds a value to a table unless an equal one is there.
+fn class_id(
+    classes: &mut Table<ClassId, Class>,
+    known: &mut BTreeMap<pod::Shape, ClassId>,
+    shape: pod::Shape,
+    make: impl FnOnce(&pod::Shape) -> Class,
+) -> ClassId {
+    if let Some(id) = known.get(&shape) {
+        return *id;
+    }
+    let id = classes.push(make(&shape));
+    known.insert(shape, id);
+    id
+}
