@@ -11,6 +11,7 @@ use muster_scheduler::config::{self, Config};
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::input::{Document, Limits, load};
 use muster_scheduler::plugin::proportion::division::reported;
+use muster_scheduler::snapshot::build;
 use muster_scheduler::{decide, simulate as after};
 use serde::Serialize;
 
@@ -51,7 +52,7 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
     let mut cycles = Vec::new();
     for at in 0..args.cycles {
         let begun = Instant::now();
-        let decisions = decide(&input, &config, now);
+        let decisions = decide(&build(&input, &config.params, now), &config, now);
         let cycle_ms = begun.elapsed().as_secs_f64() * 1000.0;
         now = now.saturating_add(PERIOD).unwrap_or(now);
         if at + 1 < args.cycles {

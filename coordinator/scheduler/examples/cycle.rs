@@ -14,6 +14,7 @@ use muster_scheduler::config::Config;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::Action;
 use muster_scheduler::input::{Limits, load};
+use muster_scheduler::snapshot::build;
 use nix::time::ClockId;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -33,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut decisions = Default::default();
     for _ in 0..repeat.max(1) {
         let begun = processor_time()?;
-        decisions = decide(&document.input, &config, now);
+        decisions = decide(&build(&document.input, &config.params, now), &config, now);
         took = took.min(processor_time()? - begun);
     }
     let count =

@@ -5,6 +5,7 @@ use muster_scheduler::{
     decide,
     decisions::{Action, Decisions},
     input::Document,
+    snapshot::build,
 };
 
 use crate::invariants::{self, Cycle, Placed};
@@ -13,7 +14,8 @@ use crate::invariants::{self, Cycle, Placed};
 pub fn run(document: &Document) -> Decisions {
     let config = Config::of_document(document, &[]).unwrap();
     assert!(config.notes.is_empty(), "{:?}", config.notes);
-    decide(&document.input, &config, document.input.now.unwrap())
+    let now = document.input.now.unwrap();
+    decide(&build(&document.input, &config.params, now), &config, now)
 }
 
 /// What came of it, as the invariants see it.
