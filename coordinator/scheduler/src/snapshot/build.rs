@@ -15,6 +15,8 @@ use jiff::Timestamp;
 
 use crate::{config::Params, input::Input};
 
+pub use self::node::amount_of;
+
 use super::{
     Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
     TopologyId, signature,
