@@ -21,3 +21,15 @@ pub fn run(session: &mut Session<'_>, action: ActionName) {
         ActionName::StaleGangEviction => stale::run(session),
     }
 }
+
+/// Whether the pods that a group would place next could run if everybody else left. Notes why not.
+fn could_run_alone(session: &mut Session<'_>, gang: &crate::state::Gang) -> bool {
+    let tasks = session.to_allocate(gang, false);
+    match tasks.iter().try_for_each(|task| session.victim_invariant(*task)) {
+        Ok(()) => true,
+        Err(refusal) => {
+            session.ledger.refuse(gang.job, refusal);
+            false
+        }
+    }
+}

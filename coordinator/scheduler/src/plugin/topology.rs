@@ -109,8 +109,12 @@ impl TopologyAware {
         sums.refresh(view, id);
         let kind = demand.most.as_ref().map(|most| sums.kind(view, id, most, demand.count));
         let sums = &*sums;
-        let has_room = |domain: usize| match kind.and_then(|kind| sums.count(kind, domain)) {
+        // What is free is known below the common domain only: where all nodes share a deeper level than the required
+        // one, the required one has no room, as in the original.
+        let lowest = depth_of(topology, common);
+        let has_room = |domain: usize| match kind.filter(|_| depth_of(topology, domain) >= lowest).and_then(|kind| sums.count(kind, domain)) {
             Some(count) => count >= demand.count as i64,
+            None if depth_of(topology, domain) < lowest => demand.ratio(&[]) <= 1.0,
             None => demand.ratio(sums.free(domain)) <= 1.0,
         };
         let nowhere = |of: &str| {
@@ -253,14 +257,14 @@ fn common_domain(
     preferred.and_then(|depth| ancestor(topology, common, depth)).unwrap_or(common)
 }
 
-fn depth(topology: &Topology, domain: usize) -> usize {
+fn depth_of(topology: &Topology, domain: usize) -> usize {
     topology.domains.get(domain).map_or(0, |domain| domain.depth)
 }
 
 fn lowest_common(topology: &Topology, mut a: usize, mut b: usize) -> usize {
     let up = |at: usize| topology.domains.get(at).and_then(|domain| domain.parent).unwrap_or(0);
     while a != b {
-        if depth(topology, a) >= depth(topology, b) { a = up(a) } else { b = up(b) }
+        if depth_of(topology, a) >= depth_of(topology, b) { a = up(a) } else { b = up(b) }
     }
     a
 }
@@ -268,10 +272,10 @@ fn lowest_common(topology: &Topology, mut a: usize, mut b: usize) -> usize {
 /// The domain at a depth that a domain is in; none if the domain is above it.
 fn ancestor(topology: &Topology, domain: usize, to: usize) -> Option<usize> {
     let mut at = domain;
-    if depth(topology, at) < to {
+    if depth_of(topology, at) < to {
         return None;
     }
-    while depth(topology, at) > to {
+    while depth_of(topology, at) > to {
         at = topology.domains.get(at)?.parent?;
     }
     Some(at)
@@ -284,7 +288,7 @@ fn sorted_levels(
     deepest: usize,
     ratio: impl Fn(usize) -> f64,
 ) -> Vec<Vec<usize>> {
-    let start = depth(topology, from);
+    let start = depth_of(topology, from);
     let mut levels: Vec<Vec<usize>> = (0..=start).map(|to| ancestor(topology, from, to).into_iter().collect()).collect();
     for depth in start..deepest {
         let mut next = Vec::new();

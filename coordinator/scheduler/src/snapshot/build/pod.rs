@@ -57,7 +57,7 @@ impl Builder<'_> {
             affinity.pod_affinity != input::PodAffinity::default()
                 || affinity.pod_anti_affinity != input::PodAffinity::default()
         }));
-        let mut order: Vec<&Pod> = input.pods.iter().filter(|pod| pod.status.phase != Phase::Failed).collect();
+        let mut order: Vec<&Pod> = input.pods.iter().collect();
         order.sort_by(|a, b| {
             (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name))
         });
@@ -75,7 +75,8 @@ impl Builder<'_> {
             let mut task = self.task(pod, class, request);
             task.job = job;
             let id = TaskId(tasks.len() as u32);
-            if let Some(job) = job {
+            // A pod that failed is nobody's any more.
+            if let Some(job) = job.filter(|_| task.status != Status::Failed) {
                 let labels = &pod.metadata.labels;
                 let name = labels
                     .get("kai.scheduler/subgroup-name")
