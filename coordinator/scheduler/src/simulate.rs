@@ -36,7 +36,7 @@ pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
         let Some(pod) = pods.get_mut(&decision.pod) else { continue };
         match decision.action {
             Action::Bind => bind(pod, &decision.node, &decision.gpu_groups),
-            Action::Evict => evict(pod),
+            Action::Evict => evict(pod, now),
             Action::Pipeline => {}
         }
     }
@@ -64,8 +64,14 @@ fn bind(pod: &mut Pod, node: &str, gpu_groups: &[String]) {
     }
 }
 
-fn evict(pod: &mut Pod) {
+/// Its owner makes it anew: the same name, another pod. What had no node is not touched.
+fn evict(pod: &mut Pod, now: Timestamp) {
+    if pod.spec.node_name.is_empty() {
+        return;
+    }
     pod.spec.node_name.clear();
+    pod.metadata.uid.push_str("-again");
+    pod.metadata.creation_timestamp = Some(now);
     pod.status.phase = Phase::Pending;
     pod.metadata.annotations.remove(RECEIVED);
     let shared: Vec<String> = pod

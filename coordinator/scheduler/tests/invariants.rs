@@ -86,12 +86,6 @@ impl Placed {
     pub fn stays(&self) -> bool {
         ["Running", "Bound", "Binding", "Allocated", "Pipelined"].contains(&self.status.as_str())
     }
-
-    /// Whether it has left no room yet.
-    pub fn occupies(&self) -> bool {
-        self.stays() && self.status != "Pipelined"
-            || ["Releasing", "StuckInReleasing"].contains(&self.status.as_str())
-    }
 }
 
 /// Everything that is wrong with a cycle's decisions.

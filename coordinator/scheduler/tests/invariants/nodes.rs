@@ -22,9 +22,12 @@ pub fn violations(input: &Input, cycle: &Cycle) -> Vec<String> {
             continue;
         }
         // A node that was over its capacity before may stay so, but nothing may be added to it.
-        let before = used(node, before(input, node).iter().map(|(pod, placed)| (*pod, placed)));
-        let now = here.iter().filter(|(_, placed)| placed.occupies());
-        wrong.extend(over(node, now.copied(), &before, "now"));
+        let there = before(input, node);
+        let there = || there.iter().map(|(pod, placed)| (*pod, placed));
+        let before = used(node, there());
+        let bound = here.iter().copied().filter(|(_, placed)| placed.status == "Binding");
+        let bound = bound.filter(|(pod, _)| pod.spec.node_name.is_empty());
+        wrong.extend(over(node, there().chain(bound), &before, "now"));
         let later = here.iter().filter(|(_, placed)| placed.stays());
         wrong.extend(over(node, later.copied(), &before, "when evicted pods have left"));
     }
