@@ -1,6 +1,6 @@
 //! What a cycle decides, and why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -32,7 +32,8 @@ pub struct Decision {
     pub pod: String,
     /// What is to be done.
     pub action: Action,
-    /// Where it goes, or was.
+    /// Where it goes, or was; nowhere if it had a promise only.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
     /// Devices that it shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,6 +115,7 @@ pub struct Cause {
 #[derive(Debug, Default)]
 pub struct Ledger {
     decisions: Vec<Decision>,
+    settled: BTreeSet<JobId>,
     refusals: BTreeMap<JobId, Attempt>,
 }
 
@@ -149,6 +151,12 @@ impl Ledger {
         }
     }
 
+    /// Whether pods of a group were bound or evicted in this cycle. Nobody is bound and evicted, or evicted twice,
+    /// within one.
+    pub fn is_settled(&self, job: JobId) -> bool {
+        self.settled.contains(&job)
+    }
+
     /// Forgets what kept a group waiting.
     pub fn forgive(&mut self, job: JobId) {
         self.refusals.remove(&job);
@@ -161,6 +169,7 @@ impl Ledger {
         task: TaskId,
         annotations: BTreeMap<String, String>,
     ) {
+        self.settled.extend(snapshot.tasks[task].job);
         let decision = Decision { annotations, ..decision(snapshot, state, task, Action::Bind) };
         self.decisions.push(decision);
     }
@@ -180,6 +189,7 @@ impl Ledger {
         lawful: String,
         moved: bool,
     ) {
+        self.settled.extend(snapshot.tasks[task].job);
         let eviction = Eviction {
             action: cause.action,
             beneficiary: cause.beneficiary.map(|job| snapshot.jobs[job].key()),
@@ -190,7 +200,7 @@ impl Ledger {
         self.decisions.push(Decision {
             pod: snapshot.tasks[task].key(),
             action: Action::Evict,
-            node: snapshot.nodes[node].name.clone(),
+            node: if snapshot.tasks[task].node.is_some() { snapshot.nodes[node].name.clone() } else { String::new() },
             gpu_groups: Vec::new(),
             annotations: BTreeMap::new(),
             eviction: Some(eviction),
@@ -286,7 +296,11 @@ impl Session<'_> {
     /// What was decided.
     pub fn decisions(&mut self) -> Decisions {
         let mut decisions = std::mem::take(&mut self.ledger.decisions);
+        // A pod that is promised a place, loses it to another and gets a new one has the last. What was only promised
+        // and is lost again is an eviction from nowhere: there is nothing to delete.
+        decisions.reverse();
         decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
+        decisions.dedup_by(|earlier, later| earlier.pod == later.pod && earlier.action == later.action);
         let mut result = Decisions { decisions, ..Decisions::default() };
         // Pods are in the order of their names already.
         let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(|(id, task)| {

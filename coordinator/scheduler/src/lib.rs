@@ -17,6 +17,7 @@ pub mod plugin;
 pub mod quantity;
 pub mod reason;
 pub mod session;
+pub mod simulate;
 pub mod snapshot;
 pub mod state;
 pub mod statement;

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use crate::config::Params;
 
 pub use self::{
-    build::build,
+    build::{amount_of, build},
     class::{AlignedContainer, Class, Constraints, StorageClaim},
     gpu::{GpuKind, GpuRequest, ceil2},
     job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},

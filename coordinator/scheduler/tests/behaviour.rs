@@ -15,3 +15,7 @@ mod division;
 mod laws;
 #[path = "behaviour/load.rs"]
 mod load;
+#[path = "behaviour/clusters.rs"]
+mod clusters;
+#[path = "invariants.rs"]
+mod invariants;

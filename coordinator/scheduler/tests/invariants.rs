@@ -11,7 +11,10 @@ mod queues;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_scheduler::input::Input;
+use muster_scheduler::{
+    decisions::{self, Decisions},
+    input::Input,
+};
 
 /// What came of a cycle, as the invariants see it.
 #[derive(Debug, Default)]
@@ -46,18 +49,42 @@ pub struct Placed {
     pub gpu_groups: Vec<String>,
 }
 
+// === impl Cycle ===
+
+impl Cycle {
+    /// What came of a cycle.
+    pub fn of(decisions: &Decisions) -> Self {
+        let action = |action| match action {
+            decisions::Action::Bind => Action::Bind,
+            decisions::Action::Evict => Action::Evict,
+            decisions::Action::Pipeline => Action::Pipeline,
+        };
+        let mut cycle = Self::default();
+        for decision in &decisions.decisions {
+            cycle.decisions.push((decision.pod.clone(), action(decision.action), decision.node.clone()));
+            if let Some(eviction) = &decision.eviction {
+                let whom = eviction.beneficiary.clone().unwrap_or_default();
+                cycle.evicted_for.insert(decision.pod.clone(), whom);
+            }
+        }
+        for (pod, outcome) in &decisions.pods {
+            let placed = Placed {
+                status: outcome.status.to_owned(),
+                node: outcome.node.clone(),
+                gpu_groups: outcome.gpu_groups.clone(),
+            };
+            cycle.pods.insert(pod.clone(), placed);
+        }
+        cycle
+    }
+}
+
 // === impl Placed ===
 
 impl Placed {
     /// Whether it has a place and keeps it, or gets one.
     pub fn stays(&self) -> bool {
         ["Running", "Bound", "Binding", "Allocated", "Pipelined"].contains(&self.status.as_str())
-    }
-
-    /// Whether it has left no room yet.
-    pub fn occupies(&self) -> bool {
-        self.stays() && self.status != "Pipelined"
-            || ["Releasing", "StuckInReleasing"].contains(&self.status.as_str())
     }
 }
 

@@ -18,6 +18,8 @@ use crate::{
     input::{Input, ResourceList},
 };
 
+pub use self::node::amount_of;
+
 use super::{
     Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
     TopologyId, signature,

@@ -76,11 +76,12 @@ pub fn cluster(seed: u64) -> Value {
     cluster.pending();
     let levels =
         ["zone", "rack", "kubernetes.io/hostname"].map(|label| json!({"nodeLabel": label}));
+    let classes = [("train", 50), ("build", 100), ("inference", 125)];
+    let classes = classes.map(|(name, value)| json!({"metadata": {"name": name}, "value": value}));
     json!({
         "now": "2026-01-01T00:00:00Z", "nodes": cluster.nodes, "queues": cluster.queues, "podGroups": cluster.groups,
         "pods": cluster.pods, "topologies": [{"metadata": {"name": "t"}, "spec": {"levels": levels}}],
-        "priorityClasses": [["train", 50], ["build", 100], ["inference", 125]]
-            .map(|[name, value]: [Value; 2]| json!({"metadata": {"name": name}, "value": value})),
+        "priorityClasses": classes,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_scheduler::input::{Input, Node, Pod};
+use muster_scheduler::input::{Input, Node, Phase, Pod};
 
 use super::{Cycle, Placed, newly_placed};
 
@@ -21,51 +21,71 @@ pub fn violations(input: &Input, cycle: &Cycle) -> Vec<String> {
         if !here.iter().any(|(pod, _)| new.contains(pod.key().as_str())) {
             continue;
         }
-        let now = here.iter().filter(|(_, placed)| placed.occupies());
-        wrong.extend(over(node, now.copied(), "now"));
+        // A node that was over its capacity before may stay so, but nothing may be added to it.
+        let there = before(input, node);
+        let there = || there.iter().map(|(pod, placed)| (*pod, placed));
+        let before = used(node, there());
+        let bound = here.iter().copied().filter(|(_, placed)| placed.status == "Binding");
+        let bound = bound.filter(|(pod, _)| pod.spec.node_name.is_empty());
+        wrong.extend(over(node, there().chain(bound), &before, "now"));
         let later = here.iter().filter(|(_, placed)| placed.stays());
-        wrong.extend(over(node, later.copied(), "when evicted pods have left"));
+        wrong.extend(over(node, later.copied(), &before, "when evicted pods have left"));
     }
     wrong
 }
 
-/// What a node has too little of.
-fn over<'a>(
-    node: &Node,
-    pods: impl Iterator<Item = (&'a Pod, &'a Placed)>,
-    when: &str,
-) -> Vec<String> {
-    let has =
-        |name: &str| node.status.allocatable.get(name).map_or(0.0, |amount| amount.milli() as f64);
+/// Pods that were on a node before the cycle.
+fn before<'a>(input: &'a Input, node: &Node) -> Vec<(&'a Pod, Placed)> {
+    let here = input.pods.iter().filter(|pod| pod.spec.node_name == node.metadata.name);
+    let active = here.filter(|pod| matches!(pod.status.phase, Phase::Running | Phase::Pending));
+    active
+        .map(|pod| {
+            let group = |(name, value): (&str, &str)| name.starts_with("runai-gpu-group").then(|| value.to_owned());
+            let gpu_groups = pod.metadata.labels.iter().filter_map(group).collect();
+            (pod, Placed { gpu_groups, ..Placed::default() })
+        })
+        .collect()
+}
+
+/// What pods use of a node, in thousandths, and of shared devices.
+fn used<'a>(node: &Node, pods: impl Iterator<Item = (&'a Pod, &'a Placed)>) -> Amounts {
     let mut sums = Amounts::new();
-    let mut shared: BTreeMap<&str, f64> = BTreeMap::new();
     for (pod, placed) in pods {
         *sums.entry("pods".to_owned()).or_default() += 1000.0;
         for (name, amount) in requests(pod) {
             *sums.entry(name).or_default() += amount;
         }
         for group in &placed.gpu_groups {
-            *shared.entry(group).or_default() += portion(pod, node);
+            let device = sums.entry(format!("device {group}")).or_default();
+            if *device == 0.0 {
+                *device += portion(pod, node);
+                *sums.entry("nvidia.com/gpu".to_owned()).or_default() += 1000.0;
+            } else {
+                *device += portion(pod, node);
+            }
         }
     }
+    sums
+}
+
+/// What a node has too little of, and had not.
+fn over<'a>(
+    node: &Node,
+    pods: impl Iterator<Item = (&'a Pod, &'a Placed)>,
+    before: &Amounts,
+    when: &str,
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    for (group, sum) in &shared {
-        if *sum > 1.0 + 1e-9 {
-            wrong.push(format!("{} {when}: {sum} of shared device {group}", node.metadata.name));
-        }
-    }
-    if !shared.is_empty() {
-        *sums.entry("nvidia.com/gpu".to_owned()).or_default() += shared.len() as f64 * 1000.0;
-    }
-    for (name, sum) in sums {
-        // What a node does not speak of at all, claims and classes of devices may serve.
-        let known = node.status.allocatable.get(&name).is_some();
-        if known && sum > has(&name) + 1e-6 {
-            wrong.push(format!(
-                "{} {when}: {sum} of {} {name} (thousandths)",
-                node.metadata.name,
-                has(&name)
-            ));
+    for (name, sum) in used(node, pods) {
+        let has = match node.status.allocatable.get(&name) {
+            Some(amount) => amount.milli() as f64,
+            None if name.starts_with("device ") => 1.0,
+            // What a node does not speak of at all, claims and classes of devices may serve.
+            None => continue,
+        };
+        let had = before.get(&name).copied().unwrap_or_default();
+        if sum > has + 1e-6 && sum > had + 1e-6 {
+            wrong.push(format!("{} {when}: {sum} of {has} {name} (thousandths)", node.metadata.name));
         }
     }
     wrong

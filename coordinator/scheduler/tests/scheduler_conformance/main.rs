@@ -10,14 +10,16 @@
 
 mod case;
 mod engine;
+#[expect(dead_code, reason = "random clusters are tried elsewhere")]
+#[path = "../invariants.rs"]
+mod invariants;
 mod report;
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use muster_scheduler::plugin::proportion::division::reported;
+use muster_scheduler::{decisions::Decisions, plugin::proportion::division::reported};
 
-use case::{Case, Decision, Output};
-use engine::Outcome;
+use case::{Case, Output};
 use report::{Report, Row};
 
 /// Least part of a row that must pass, in percent.
@@ -37,11 +39,21 @@ fn scheduler_conformance() {
         return;
     }
     let mut report = Report::default();
+    let mut lawful = Row::new("invariants of recorded cases", 100.0);
+    let mut run = |case: &Case| {
+        let outcome = engine::run(&case.document);
+        let wrong = invariants::violations(&case.document.input, &invariants::Cycle::of(&outcome));
+        lawful.add(
+            &case.name,
+            if wrong.is_empty() { Ok(()) } else { Err(format!("  {}", wrong.join("\n  "))) },
+        );
+        outcome
+    };
     for area in case::areas(&folder.join("scenarios")) {
         let mut placing = Row::new(&area, BAR_SCENARIOS);
         let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR_SCENARIOS);
         for case in case::cases(&folder.join("scenarios").join(&area)) {
-            let outcome = engine::run(&case.document);
+            let outcome = run(&case);
             let expect = case.recorded.expect.as_ref().unwrap();
             let decides = |status: &str| ["Binding", "Pipelined", "Releasing"].contains(&status);
             let decides = expect.pods.values().any(|pod| decides(&pod.status));
@@ -54,40 +66,42 @@ fn scheduler_conformance() {
     let mut newest = Row::new("newest", BAR_DECISIONS);
     let mut shares = Row::new("fair share", BAR_SHARES);
     for case in case::cases(&folder.join("random")) {
-        let outcome = engine::run(&case.document);
+        let outcome = run(&case);
         let wanted = case.recorded.output_newest.as_ref().unwrap();
         if case.recorded.target != "none" {
-            report.nodes(&wanted.decisions, &outcome.decisions);
+            report.nodes(&wanted.decisions, &outcome);
             random.add(&case.name, decisions(wanted, &outcome));
         }
         shares.add(&case.name, fair_shares(wanted, &outcome));
     }
     for case in case::cases(&folder.join("newest")) {
-        let outcome = engine::run(&case.document);
+        let outcome = run(&case);
         let wanted = case.recorded.output.as_ref().unwrap();
         if !case.name.starts_with("fs-") {
-            report.nodes(&wanted.decisions, &outcome.decisions);
+            report.nodes(&wanted.decisions, &outcome);
             newest.add(&case.name, decisions(wanted, &outcome));
         }
         shares.add(&case.name, fair_shares(wanted, &outcome));
     }
-    report.rows.extend([random, newest, shares]);
+    report.rows.extend([random, newest, shares, lawful]);
     report.print();
     let below = report.below_bar();
     assert!(report.total() > 0 && below.is_empty(), "below their bars: {below:?}");
 }
 
 /// Status of every pod, and its node where that is asserted.
-fn statuses(case: &Case, outcome: &Outcome) -> Result<(), String> {
+fn statuses(case: &Case, outcome: &Decisions) -> Result<(), String> {
     let expect = case.recorded.expect.as_ref().unwrap();
     let mut misses = Vec::new();
     for (name, wanted) in &expect.pods {
-        let none = (String::new(), String::new());
-        let (status, node) = outcome.pods.get(name).unwrap_or(&none);
-        if *status != wanted.status {
+        let (status, node) = match outcome.pods.get(name) {
+            Some(pod) => (pod.status, pod.node.as_str()),
+            None => ("absent", ""),
+        };
+        if status != wanted.status {
             misses
                 .push(format!("  {name}: {status} {node}, not {} {}", wanted.status, wanted.node));
-        } else if wanted.node_asserted && *node != wanted.node {
+        } else if wanted.node_asserted && node != wanted.node {
             misses.push(format!("  {name}: {status} on {node}, not on {}", wanted.node));
         }
     }
@@ -95,31 +109,29 @@ fn statuses(case: &Case, outcome: &Outcome) -> Result<(), String> {
 }
 
 /// The same actions on the same pods.
-fn decisions(wanted: &Output, outcome: &Outcome) -> Result<(), String> {
-    let (wanted, ours) = (keys(&wanted.decisions), keys(&outcome.decisions));
-    let missing = wanted.iter().filter(|(key, _)| !ours.iter().any(|(ours, _)| ours == key));
-    let surplus = ours.iter().filter(|(key, _)| !wanted.iter().any(|(wanted, _)| wanted == key));
-    let missing = missing.map(|((pod, action), node)| format!("  - {action} {pod} {node}"));
-    let surplus = surplus.map(|((pod, action), node)| format!("  + {action} {pod} {node}"));
+fn decisions(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
+    let ours = outcome.decisions.iter().map(|decision| {
+        let action = serde_json::to_value(decision.action).unwrap();
+        (decision.pod.clone(), action.as_str().unwrap().to_owned())
+    });
+    let ours: BTreeSet<(String, String)> = ours.collect();
+    let wanted =
+        wanted.decisions.iter().map(|decision| (decision.pod.clone(), decision.action.clone()));
+    let wanted: BTreeSet<(String, String)> = wanted.collect();
+    let missing = wanted.difference(&ours).map(|(pod, action)| format!("  - {action} {pod}"));
+    let surplus = ours.difference(&wanted).map(|(pod, action)| format!("  + {action} {pod}"));
     let misses: Vec<String> = missing.chain(surplus).collect();
     if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }
 }
 
-fn keys(decisions: &[Decision]) -> Vec<((&str, &str), &str)> {
-    let mut keys: Vec<_> = decisions
-        .iter()
-        .map(|decision| ((decision.pod.as_str(), decision.action.as_str()), decision.node.as_str()))
-        .collect();
-    keys.sort_unstable();
-    keys.dedup_by(|a, b| a.0 == b.0);
-    keys
-}
-
 /// The same share of everything for every queue.
-fn fair_shares(wanted: &Output, outcome: &Outcome) -> Result<(), String> {
+fn fair_shares(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
     let mut misses = Vec::new();
     for (queue, wanted) in &wanted.fair_share {
-        let ours = outcome.fair_share.get(queue).copied().unwrap_or_default();
+        let Some(ours) = outcome.fair_share.get(queue).copied() else {
+            misses.push(format!("  {queue}: absent, not {wanted:?}"));
+            continue;
+        };
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs().max(1.0);
         if !(near(reported(ours.gpu), wanted.gpu)
             && near(ours.cpu, wanted.cpu)

@@ -1,5 +1,7 @@
 //! What came of the cases: a table by area, and the first misses.
 
+use muster_scheduler::decisions::{Action, Decisions};
+
 use crate::case::Decision;
 
 /// Misses that are shown per row.
@@ -51,10 +53,10 @@ impl Row {
 
 impl Report {
     /// Counts how many placements are on the same node.
-    pub fn nodes(&mut self, wanted: &[Decision], ours: &[Decision]) {
+    pub fn nodes(&mut self, wanted: &[Decision], ours: &Decisions) {
         for wanted in wanted.iter().filter(|decision| decision.action == "bind") {
-            let same = |ours: &&Decision| ours.pod == wanted.pod && ours.action == wanted.action;
-            if let Some(ours) = ours.iter().find(same) {
+            let mut binds = ours.decisions.iter().filter(|ours| ours.action == Action::Bind);
+            if let Some(ours) = binds.find(|ours| ours.pod == wanted.pod) {
                 self.placed += 1;
                 self.same_node += usize::from(ours.node == wanted.node);
             }

@@ -127,7 +127,7 @@ fn amounts(dimensions: &Dimensions, list: &ResourceList) -> Vector {
 }
 
 /// An amount in the unit of its dimension.
-pub(super) fn amount_of(
+pub fn amount_of(
     dimensions: &Dimensions,
     name: &str,
     index: usize,
