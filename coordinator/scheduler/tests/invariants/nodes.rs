@@ -41,7 +41,8 @@ fn before<'a>(input: &'a Input, node: &Node) -> Vec<(&'a Pod, Placed)> {
     active
         .map(|pod| {
             let group = |(name, value): (&str, &str)| name.starts_with("runai-gpu-group").then(|| value.to_owned());
-            let gpu_groups = pod.metadata.labels.iter().filter_map(group).collect();
+            let shares = ["gpu-fraction", "gpu-memory"].iter().any(|name| pod.metadata.annotations.get(name).is_some());
+            let gpu_groups = pod.metadata.labels.iter().filter_map(group).filter(|_| shares).collect();
             (pod, Placed { gpu_groups, ..Placed::default() })
         })
         .collect()
