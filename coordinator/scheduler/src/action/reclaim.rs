@@ -55,7 +55,6 @@ fn candidates(session: &Session<'_>, gang: &Gang) -> Vec<JobId> {
     // Whether a queue may lose anything is the same for all its groups that are alike: ask only for those with pods.
     jobs.entries()
         .filter(|(_, job)| job.queue != jobs[gang.job].queue && job.preemptible)
-        .filter(|(id, _)| !session.ledger.is_settled(*id))
         .filter(|(id, _)| Gang::whole(*id).active(session.snapshot, &session.state) > 0)
         .map(|(id, _)| id)
         .filter(|id| session.reclaim_victim(gang, request, *id))
