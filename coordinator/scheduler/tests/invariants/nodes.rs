@@ -55,7 +55,9 @@ fn used<'a>(node: &Node, pods: impl Iterator<Item = (&'a Pod, &'a Placed)>) -> A
         for (name, amount) in requests(pod) {
             *sums.entry(name).or_default() += amount;
         }
-        for group in &placed.gpu_groups {
+        // A pod with whole devices may carry the mark as well: it shares nothing.
+        let shares = portion(pod, node) > 0.0;
+        for group in placed.gpu_groups.iter().filter(|_| shares) {
             let device = sums.entry(format!("device {group}")).or_default();
             if *device == 0.0 {
                 *device += portion(pod, node);

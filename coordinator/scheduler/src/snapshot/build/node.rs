@@ -69,7 +69,8 @@ impl<'a> Builder<'a> {
             .node_resource_topologies
             .iter()
             .find(|topology| topology.metadata.name == object.metadata.name)
-            .map(|topology| Box::new(crate::plugin::numa::Zones::of(topology, &self.dimensions)));
+            .and_then(|topology| crate::plugin::numa::Zones::of(topology, &self.dimensions))
+            .map(Box::new);
         Node {
             name: object.metadata.name.clone(),
             labels: labels.clone(),

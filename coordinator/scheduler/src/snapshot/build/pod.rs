@@ -6,7 +6,7 @@ use crate::{
     input::{self, BindRequest, Container, Phase, Pod},
     snapshot::{
         CPU, Class, ClassId, Constraints, Dimensions, GPU, GpuKind, GpuRequest, Job, JobId, MEMORY,
-        PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector, class::AlignedContainer,
+        Node, NodeId, PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector, class::AlignedContainer,
         slice_profile,
     },
 };
@@ -56,6 +56,7 @@ impl Builder<'_> {
         jobs: &HashMap<String, JobId>,
         job_table: &mut Table<JobId, Job>,
         pod_sets: &mut Table<PodSetId, PodSet>,
+        nodes: &Table<NodeId, Node>,
     ) -> (Table<TaskId, Task>, Table<ClassId, Class>) {
         let input = self.input;
         let mut requests: BTreeMap<(&str, &str), &BindRequest> = BTreeMap::new();
@@ -99,7 +100,7 @@ impl Builder<'_> {
                 input::Dialect::Kai => jobs.get(name).copied(),
                 _ => jobs.get(group_key(dialect, &pod.metadata.namespace, name).as_str()).copied(),
             });
-            let mut task = self.task(pod, class, request);
+            let mut task = self.task(pod, class, request, nodes);
             task.job = job;
             let id = TaskId(tasks.len() as u32);
             // A pod that failed is nobody's any more.
@@ -125,7 +126,13 @@ impl Builder<'_> {
         (tasks, classes)
     }
 
-    fn task(&mut self, pod: &Pod, class: ClassId, request: Option<&BindRequest>) -> Task {
+    fn task(
+        &mut self,
+        pod: &Pod,
+        class: ClassId,
+        request: Option<&BindRequest>,
+        nodes: &Table<NodeId, Node>,
+    ) -> Task {
         let meta = &pod.metadata;
         let app = meta.labels.get("app").unwrap_or("");
         let reservation = app == self.parameters.resource_reservation_app_label;
@@ -140,6 +147,8 @@ impl Builder<'_> {
             }
             _ => gpu_groups(pod),
         };
+        let node = self.node_ids.get(node_name).copied();
+        let zones = node.and_then(|node| nodes[node].numa.as_deref());
         let role = meta.labels.get("training.kubeflow.org/job-role").unwrap_or("");
         Task {
             name: meta.name.clone(),
@@ -149,7 +158,7 @@ impl Builder<'_> {
             job: None,
             pod_set: None,
             status: self.status(pod, request),
-            node: self.node_ids.get(node_name).copied(),
+            node,
             groups: names.iter().map(|name| self.group(name)).collect(),
             created: meta.creation_timestamp,
             foreign: pod.spec.scheduler_name != self.parameters.scheduler_name,
@@ -159,7 +168,7 @@ impl Builder<'_> {
             head: meta.labels.get("ray.io/node-type") == Some("head"),
             task_priority: meta.labels.get("kai.scheduler/task-priority").map(|text| text.parse().map_err(|_| ())),
             nominated: self.node_ids.get(pod.status.nominated_node_name.as_str()).copied(),
-            numa: crate::plugin::numa::placement_of(meta, &self.dimensions),
+            numa: crate::plugin::numa::placement_of(meta, &self.dimensions, zones),
         }
     }
 
