@@ -7,15 +7,15 @@
     reason = "a test reads its samples, and a law panics where it does not hold"
 )]
 
+#[path = "behaviour/clusters.rs"]
+mod clusters;
 #[path = "behaviour/config.rs"]
 mod config;
 #[path = "behaviour/division.rs"]
 mod division;
+#[path = "invariants.rs"]
+mod invariants;
 #[path = "behaviour/laws.rs"]
 mod laws;
 #[path = "behaviour/load.rs"]
 mod load;
-#[path = "behaviour/clusters.rs"]
-mod clusters;
-#[path = "invariants.rs"]
-mod invariants;

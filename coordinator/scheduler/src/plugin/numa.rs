@@ -33,7 +33,12 @@ impl Numa {
     pub fn new(arguments: &BTreeMap<String, String>) -> Self {
         let ignored = arguments.get("ignoreList").map(String::as_str).unwrap_or("");
         Self {
-            ignored: ignored.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            ignored: ignored
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
             reconstruct: arguments.get("reconstructAvailable").is_none_or(|text| text != "false"),
             most_zones: 0,
             available: Table::default(),
@@ -56,7 +61,12 @@ impl Numa {
     }
 
     /// Where a pod of a class would be on a node. `Ok(None)` if the node does not align it.
-    fn place(&self, view: View<'_>, class: &Class, node: NodeId) -> Result<Option<Places>, NodeRefusal> {
+    fn place(
+        &self,
+        view: View<'_>,
+        class: &Class,
+        node: NodeId,
+    ) -> Result<Option<Places>, NodeRefusal> {
         let Some(zones) = view.snapshot.nodes[node].numa.as_deref() else { return Ok(None) };
         if zones.policy == Policy::None {
             return Ok(None);
@@ -69,7 +79,12 @@ impl Numa {
             (vec![only(&whole(class))], Vec::new())
         } else {
             let part = |init: bool| {
-                class.containers.iter().filter(move |it| it.init == init).map(|it| only(&it.needs)).collect()
+                class
+                    .containers
+                    .iter()
+                    .filter(move |it| it.init == init)
+                    .map(|it| only(&it.needs))
+                    .collect()
             };
             (part(false), part(true))
         };
@@ -96,7 +111,8 @@ impl Numa {
 fn whole(class: &Class) -> Need {
     let (mut sum, mut peak) = (0.0_f64, 0.0_f64);
     for container in &class.containers {
-        let cpu: f64 = container.needs.iter().filter(|(i, _)| *i == CPU).map(|(_, amount)| amount).sum();
+        let cpu: f64 =
+            container.needs.iter().filter(|(i, _)| *i == CPU).map(|(_, amount)| amount).sum();
         if container.init {
             peak = peak.max(sum + cpu);
         } else {
@@ -119,7 +135,9 @@ impl Plugin for Numa {
     fn open(&mut self, view: View<'_>) {
         let of = |node: &crate::snapshot::Node| -> Vec<Vector> {
             let zones = node.numa.iter().flat_map(|zones| &zones.zones);
-            let pick = |zone: &Zone| if self.reconstruct { zone.allocatable.clone() } else { zone.available.clone() };
+            let pick = |zone: &Zone| {
+                if self.reconstruct { zone.allocatable.clone() } else { zone.available.clone() }
+            };
             zones.map(pick).collect()
         };
         self.available = view.snapshot.nodes.iter().map(of).collect();
@@ -154,9 +172,13 @@ impl Plugin for Numa {
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
         let zones = view.snapshot.nodes[node].numa.as_deref();
         let wants = class.guaranteed
-            || view.snapshot.nodes.iter().filter_map(|node| node.numa.as_deref()).take(1).any(|zones| {
-                self.aware(view, class, zones).is_some()
-            });
+            || view
+                .snapshot
+                .nodes
+                .iter()
+                .filter_map(|node| node.numa.as_deref())
+                .take(1)
+                .any(|zones| self.aware(view, class, zones).is_some());
         if self.most_zones == 0 || !wants {
             return Some(0.0);
         }
@@ -171,7 +193,12 @@ impl Plugin for Numa {
         Some(score::NUMA / span.max(1) as f64)
     }
 
-    fn numa_placement(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<(usize, usize, f64)> {
+    fn numa_placement(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Vec<(usize, usize, f64)> {
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
         let places = self.place(view, class, node).ok().flatten().unwrap_or_default();
         places.into_iter().map(|((zone, i), amount)| (zone, i, amount)).collect()

@@ -75,7 +75,8 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         .iter()
         .map(|map| format!("{}/{}", map.metadata.namespace, map.metadata.name))
         .collect();
-    let known = || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
+    let known =
+        || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
     let mut largest = builder.dimensions.zero();
     for node in nodes.iter() {

@@ -38,17 +38,22 @@ pub(super) fn align(
 }
 
 fn free(available: &[Vector], taken: &Places, zone: usize, i: usize) -> f64 {
-    available.get(zone).map_or(0.0, |zone| at(zone, i)) - taken.get(&(zone, i)).copied().unwrap_or(0.0)
+    available.get(zone).map_or(0.0, |zone| at(zone, i))
+        - taken.get(&(zone, i)).copied().unwrap_or(0.0)
 }
 
 fn mask(zones: &Zones, available: &[Vector], taken: &Places, need: &Need) -> Option<Vec<usize>> {
     let all = 0..zones.zones.len();
     let holds = |mask: &[usize]| {
-        need.iter().all(|(i, amount)| mask.iter().map(|zone| free(available, taken, *zone, *i)).sum::<f64>() >= *amount)
+        need.iter().all(|(i, amount)| {
+            mask.iter().map(|zone| free(available, taken, *zone, *i)).sum::<f64>() >= *amount
+        })
     };
     match zones.policy {
         Policy::SingleZone => all.map(|zone| vec![zone]).find(|mask| holds(mask)),
-        Policy::BestEffort => greedy(zones.zones.len(), need, |zone, i| free(available, taken, zone, i)),
+        Policy::BestEffort => {
+            greedy(zones.zones.len(), need, |zone, i| free(available, taken, zone, i))
+        }
         Policy::Restricted | Policy::None => {
             let mut width = None;
             for (i, amount) in need {
@@ -60,7 +65,9 @@ fn mask(zones: &Zones, available: &[Vector], taken: &Places, need: &Need) -> Opt
             }
             match width {
                 None => Some(Vec::new()),
-                Some(width) => combinations(zones.zones.len(), width).into_iter().find(|mask| holds(mask)),
+                Some(width) => {
+                    combinations(zones.zones.len(), width).into_iter().find(|mask| holds(mask))
+                }
             }
         }
     }
@@ -72,10 +79,15 @@ fn greedy(count: usize, need: &Need, free: impl Fn(usize, usize) -> f64) -> Opti
     let mut mask: Vec<usize> = Vec::new();
     while left.iter().any(|(_, amount)| *amount > 0.0) {
         let cover = |zone: usize| -> f64 {
-            left.iter().filter(|(_, amount)| *amount > 0.0).map(|(i, amount)| amount.min(free(zone, *i))).sum()
+            left.iter()
+                .filter(|(_, amount)| *amount > 0.0)
+                .map(|(i, amount)| amount.min(free(zone, *i)))
+                .sum()
         };
         let open = (0..count).filter(|zone| !mask.contains(zone)).map(|zone| (cover(zone), zone));
-        let best = open.filter(|(cover, _)| *cover > 0.0).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        let best = open
+            .filter(|(cover, _)| *cover > 0.0)
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
         let (_, zone) = best?;
         mask.push(zone);
         for (i, amount) in &mut left {

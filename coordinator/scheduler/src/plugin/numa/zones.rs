@@ -59,7 +59,8 @@ impl Zones {
             let mut available = dimensions.zero();
             for resource in &zone.resources {
                 let Some(i) = dimensions.find(&resource.name) else { continue };
-                let amount = |quantity: Quantity| amount_of(dimensions, &resource.name, i, quantity);
+                let amount =
+                    |quantity: Quantity| amount_of(dimensions, &resource.name, i, quantity);
                 if let (Some(all), Some(left)) = (allocatable.get_mut(i), available.get_mut(i)) {
                     *all += amount(resource.allocatable);
                     *left += amount(resource.available);
@@ -72,8 +73,10 @@ impl Zones {
             return None;
         }
         zones.sort_by_key(|zone| {
-            let digits = zone.name.len() - zone.name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-            let number = zone.name.get(zone.name.len() - digits..).and_then(|text| text.parse::<u64>().ok());
+            let digits =
+                zone.name.len() - zone.name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+            let number =
+                zone.name.get(zone.name.len() - digits..).and_then(|text| text.parse::<u64>().ok());
             (number.is_none(), number, zone.name.clone())
         });
         aware.sort_unstable();
@@ -85,7 +88,11 @@ impl Zones {
 
 fn policy(topology: &NodeResourceTopology) -> (Policy, bool) {
     let attribute = |name: &str| {
-        topology.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| attribute.value.as_str())
+        topology
+            .attributes
+            .iter()
+            .find(|attribute| attribute.name == name)
+            .map(|attribute| attribute.value.as_str())
     };
     if let Some(policy) = attribute("topologyManagerPolicy") {
         let policy = match policy {
@@ -109,7 +116,11 @@ fn policy(topology: &NodeResourceTopology) -> (Policy, bool) {
 
 /// Zones that a pod's marks say it has on a node: zone, dimension, amount. A mark that names a zone which the node does
 /// not have says nothing.
-pub fn placement_of(meta: &Meta, dimensions: &Dimensions, zones: Option<&Zones>) -> Vec<(usize, usize, f64)> {
+pub fn placement_of(
+    meta: &Meta,
+    dimensions: &Dimensions,
+    zones: Option<&Zones>,
+) -> Vec<(usize, usize, f64)> {
     #[derive(Deserialize)]
     struct Part {
         zone: String,
@@ -121,11 +132,13 @@ pub fn placement_of(meta: &Meta, dimensions: &Dimensions, zones: Option<&Zones>)
         let parts: Vec<Part> = serde_json::from_str(meta.annotations.get(name)?).ok()?;
         (!parts.is_empty()).then_some(parts)
     };
-    let marks =
-        read("kai.scheduler/numa-placement-observed").or_else(|| read("kai.scheduler/numa-placement-predicted"));
+    let marks = read("kai.scheduler/numa-placement-observed")
+        .or_else(|| read("kai.scheduler/numa-placement-predicted"));
     let mut placement = Vec::new();
     for part in marks.unwrap_or_default() {
-        let Some(zone) = zones.zones.iter().position(|zone| zone.name == part.zone) else { return Vec::new() };
+        let Some(zone) = zones.zones.iter().position(|zone| zone.name == part.zone) else {
+            return Vec::new();
+        };
         for (name, amount) in part.amount {
             if let Some(i) = dimensions.find(&name) {
                 placement.push((zone, i, amount_of(dimensions, &name, i, amount)));
@@ -136,9 +149,12 @@ pub fn placement_of(meta: &Meta, dimensions: &Dimensions, zones: Option<&Zones>)
     placement
 }
 
+/// Whether a container runs before the others, and what it needs by dimension.
+pub type ContainerNeeds = (bool, Vec<(usize, f64)>);
+
 /// What containers of a pod need aligned, and whether their requests are their limits. Processors count where whole ones
 /// are asked for, and only then.
-pub fn needs_of(pod: &Pod, dimensions: &Dimensions) -> (Vec<(bool, Vec<(usize, f64)>)>, bool) {
+pub fn needs_of(pod: &Pod, dimensions: &Dimensions) -> (Vec<ContainerNeeds>, bool) {
     let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
     let guaranteed = containers().count() > 0 && containers().all(is_guaranteed);
     let needs = |container: &Container| {
@@ -164,7 +180,9 @@ fn is_guaranteed(container: &Container) -> bool {
     let resources = &container.resources;
     ["cpu", "memory"].iter().all(|name| {
         let limit = resources.limits.get(name);
-        limit.is_some_and(|limit| !limit.is_zero() && resources.requests.get(name).is_none_or(|asked| asked == limit))
+        limit.is_some_and(|limit| {
+            !limit.is_zero() && resources.requests.get(name).is_none_or(|asked| asked == limit)
+        })
     })
 }
 

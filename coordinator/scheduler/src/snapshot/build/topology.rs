@@ -24,11 +24,8 @@ impl Builder<'_> {
         for object in objects {
             let levels: Vec<String> =
                 object.spec.levels.iter().map(|level| level.node_label.clone()).collect();
-            let mut topology = Topology {
-                name: object.metadata.name.clone(),
-                levels,
-                domains: vec![root()],
-            };
+            let mut topology =
+                Topology { name: object.metadata.name.clone(), levels, domains: vec![root()] };
             // Only asked by name: its order decides nothing.
             let mut known = HashMap::new();
             for (id, node) in nodes.entries() {
@@ -40,7 +37,8 @@ impl Builder<'_> {
             let id = topologies.push(topology);
             self.topology_ids.insert(object.metadata.name.as_str(), id);
         }
-        let places = places.into_iter().enumerate().map(|(row, list)| (NodeId::of(row), list)).collect();
+        let places =
+            places.into_iter().enumerate().map(|(row, list)| (NodeId::of(row), list)).collect();
         (topologies, places)
     }
 
