@@ -13,9 +13,17 @@ mod clusters;
 mod config;
 #[path = "behaviour/division.rs"]
 mod division;
+#[path = "behaviour/engine.rs"]
+mod engine;
+#[path = "behaviour/extension.rs"]
+mod extension;
 #[path = "invariants.rs"]
 mod invariants;
 #[path = "behaviour/laws.rs"]
 mod laws;
 #[path = "behaviour/load.rs"]
 mod load;
+#[path = "behaviour/reasons.rs"]
+mod reasons;
+#[path = "behaviour/world.rs"]
+mod world;

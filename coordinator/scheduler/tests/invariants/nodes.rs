@@ -40,10 +40,9 @@ fn before<'a>(input: &'a Input, node: &Node) -> Vec<(&'a Pod, Placed)> {
     let active = here.filter(|pod| matches!(pod.status.phase, Phase::Running | Phase::Pending));
     active
         .map(|pod| {
-            let group = |(name, value): (&str, &str)| {
-                name.starts_with("runai-gpu-group").then(|| value.to_owned())
-            };
-            let gpu_groups = pod.metadata.labels.iter().filter_map(group).collect();
+            let group = |(name, value): (&str, &str)| name.starts_with("runai-gpu-group").then(|| value.to_owned());
+            let shares = ["gpu-fraction", "gpu-memory"].iter().any(|name| pod.metadata.annotations.get(name).is_some());
+            let gpu_groups = pod.metadata.labels.iter().filter_map(group).filter(|_| shares).collect();
             (pod, Placed { gpu_groups, ..Placed::default() })
         })
         .collect()
@@ -57,9 +56,7 @@ fn used<'a>(node: &Node, pods: impl Iterator<Item = (&'a Pod, &'a Placed)>) -> A
         for (name, amount) in requests(pod) {
             *sums.entry(name).or_default() += amount;
         }
-        // A pod with whole devices may carry the mark as well: it shares nothing.
-        let shares = portion(pod, node) > 0.0;
-        for group in placed.gpu_groups.iter().filter(|_| shares) {
+        for group in &placed.gpu_groups {
             let device = sums.entry(format!("device {group}")).or_default();
             if *device == 0.0 {
                 *device += portion(pod, node);
@@ -89,10 +86,7 @@ fn over<'a>(
         };
         let had = before.get(&name).copied().unwrap_or_default();
         if sum > has + 1e-6 && sum > had + 1e-6 {
-            wrong.push(format!(
-                "{} {when}: {sum} of {has} {name} (thousandths)",
-                node.metadata.name
-            ));
+            wrong.push(format!("{} {when}: {sum} of {has} {name} (thousandths)", node.metadata.name));
         }
     }
     wrong

@@ -22,10 +22,14 @@ use muster_scheduler::{decisions::Decisions, plugin::proportion::division::repor
 use case::{Case, Output};
 use report::{Report, Row};
 
-/// Least part of a row that must pass, in percent.
-const BAR_SCENARIOS: f64 = 0.0;
-const BAR_DECISIONS: f64 = 0.0;
-const BAR_SHARES: f64 = 100.0;
+/// Least part of a row that must pass, in percent; what is deliberately different does not count.
+const BAR: f64 = 100.0;
+
+/// What is deliberately not as it was recorded, and why.
+const DELIBERATE: [(&str, &str); 1] = [(
+    "r1009",
+    "a group that was moved in a cycle is not evicted once more in the same cycle: another one gives way",
+)];
 
 #[test]
 fn scheduler_conformance() {
@@ -39,7 +43,7 @@ fn scheduler_conformance() {
         return;
     }
     let mut report = Report::default();
-    let mut lawful = Row::new("invariants of recorded cases", 100.0);
+    let mut lawful = Row::new("invariants of recorded cases", BAR);
     let mut run = |case: &Case| {
         let outcome = engine::run(&case.document);
         let wrong = invariants::violations(&case.document.input, &invariants::Cycle::of(&outcome));
@@ -50,8 +54,8 @@ fn scheduler_conformance() {
         outcome
     };
     for area in case::areas(&folder.join("scenarios")) {
-        let mut placing = Row::new(&area, BAR_SCENARIOS);
-        let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR_SCENARIOS);
+        let mut placing = Row::new(&area, BAR);
+        let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR);
         for case in case::cases(&folder.join("scenarios").join(&area)) {
             let outcome = run(&case);
             let expect = case.recorded.expect.as_ref().unwrap();
@@ -62,9 +66,9 @@ fn scheduler_conformance() {
         }
         report.rows.extend([placing, waiting]);
     }
-    let mut random = Row::new("random", BAR_DECISIONS);
-    let mut newest = Row::new("newest", BAR_DECISIONS);
-    let mut shares = Row::new("fair share", BAR_SHARES);
+    let mut random = Row::new("random", BAR);
+    let mut newest = Row::new("newest", BAR);
+    let mut shares = Row::new("fair share", BAR);
     for case in case::cases(&folder.join("random")) {
         let outcome = run(&case);
         let wanted = case.recorded.output_newest.as_ref().unwrap();
