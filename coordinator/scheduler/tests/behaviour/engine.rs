@@ -6,15 +6,30 @@ use crate::world::{World, told};
 
 #[test]
 fn a_gang_is_placed_whole_or_not_at_all() {
-    let world = World::new().node("a", 4, json!({})).queue("q", -1.0).group("g", "q", json!({"minMember": 3}));
-    assert_eq!(told(&world.pods("g", 3, 1, "").decide()), ["bind g-0 a", "bind g-1 a", "bind g-2 a"]);
-    let world = World::new().node("a", 2, json!({})).queue("q", -1.0).group("g", "q", json!({"minMember": 3}));
+    let world = World::new().node("a", 4, json!({})).queue("q", -1.0).group(
+        "g",
+        "q",
+        json!({"minMember": 3}),
+    );
+    assert_eq!(
+        told(&world.pods("g", 3, 1, "").decide()),
+        ["bind g-0 a", "bind g-1 a", "bind g-2 a"]
+    );
+    let world = World::new().node("a", 2, json!({})).queue("q", -1.0).group(
+        "g",
+        "q",
+        json!({"minMember": 3}),
+    );
     assert_eq!(told(&world.pods("g", 3, 1, "").decide()), [""; 0]);
 }
 
 #[test]
 fn an_elastic_group_grows_as_far_as_there_is_room() {
-    let world = World::new().node("a", 3, json!({})).queue("q", -1.0).group("g", "q", json!({"minMember": 1}));
+    let world = World::new().node("a", 3, json!({})).queue("q", -1.0).group(
+        "g",
+        "q",
+        json!({"minMember": 1}),
+    );
     assert_eq!(told(&world.pods("g", 5, 1, "").decide()).len(), 3);
 }
 
@@ -74,7 +89,11 @@ fn a_queue_below_its_quota_takes_back_from_one_above_and_no_more_than_it_needs()
     let eviction = decided.decisions.iter().find_map(|it| it.eviction.clone()).unwrap();
     assert_eq!((eviction.action, eviction.beneficiary.as_deref()), ("reclaim", Some("ns/new")));
     assert_eq!(eviction.freed[2], 1.0);
-    assert!(eviction.lawful.contains("queue theirs is above its share for queue mine"), "{}", eviction.lawful);
+    assert!(
+        eviction.lawful.contains("queue theirs is above its share for queue mine"),
+        "{}",
+        eviction.lawful
+    );
 }
 
 #[test]
@@ -128,18 +147,27 @@ fn a_required_rack_holds_the_whole_gang() {
 fn npus_are_devices_with_quotas_of_their_own_dimension() {
     let node = json!({"metadata": {"name": "npu"}, "status": {"allocatable":
         {"cpu": "64", "memory": "64Gi", "pods": "110", "huawei.com/Ascend910": "8"}}});
-    let mut world = World::new().queue_of("q", json!({"quota": 4, "limit": 4, "overQuotaWeight": 1}), "");
+    let mut world =
+        World::new().queue_of("q", json!({"quota": 4, "limit": 4, "overQuotaWeight": 1}), "");
     world = world.group("g", "q", json!({"minMember": 1})).group("h", "q", json!({"minMember": 1}));
     world = world.pods_with("g", 1, json!({"huawei.com/Ascend910": "4"}), "", json!({}));
     world = world.pods_with("h", 1, json!({"huawei.com/Ascend910": "1"}), "", json!({}));
     let decided = world.with_node(node).decide();
     assert_eq!(told(&decided), ["bind g-0 npu"]);
-    assert!(decided.reasons["ns/h"].message.contains("may have 4 accelerators"), "{:?}", decided.reasons);
+    assert!(
+        decided.reasons["ns/h"].message.contains("may have 4 accelerators"),
+        "{:?}",
+        decided.reasons
+    );
 }
 
 #[test]
 fn a_device_that_an_agent_calls_faulty_is_gone() {
     let inventory = json!([{"node": "a", "devices": [{"id": 0, "resource": "nvidia.com/gpu", "fault": "ecc"}]}]);
-    let world = World::new().node("a", 2, json!({})).queue("q", -1.0).group("g", "q", json!({"minMember": 2}));
+    let world = World::new().node("a", 2, json!({})).queue("q", -1.0).group(
+        "g",
+        "q",
+        json!({"minMember": 2}),
+    );
     assert_eq!(told(&world.pods("g", 2, 1, "").with("inventories", inventory).decide()), [""; 0]);
 }

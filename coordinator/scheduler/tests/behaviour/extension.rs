@@ -44,7 +44,13 @@ impl Plugin for Maintenance {
         Some(if view.snapshot.nodes[node].labels.get("fast").is_some() { 20.0 } else { 0.0 })
     }
 
-    fn bind_request(&self, _: View<'_>, _: TaskId, _: NodeId, annotations: &mut BTreeMap<String, String>) {
+    fn bind_request(
+        &self,
+        _: View<'_>,
+        _: TaskId,
+        _: NodeId,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
         annotations.insert("example.com/seen".to_owned(), "yes".to_owned());
     }
 }

@@ -56,11 +56,24 @@ impl World {
 
     /// Pods of a group: with so many devices each, on a node or waiting.
     pub fn pods(self, group: &str, count: usize, gpus: u32, node: &str) -> Self {
-        self.pods_with(group, count, json!({"nvidia.com/gpu": gpus.to_string(), "cpu": "1"}), node, json!({}))
+        self.pods_with(
+            group,
+            count,
+            json!({"nvidia.com/gpu": gpus.to_string(), "cpu": "1"}),
+            node,
+            json!({}),
+        )
     }
 
     /// Pods of a group, with requests and annotations.
-    pub fn pods_with(mut self, group: &str, count: usize, requests: Value, node: &str, marks: Value) -> Self {
+    pub fn pods_with(
+        mut self,
+        group: &str,
+        count: usize,
+        requests: Value,
+        node: &str,
+        marks: Value,
+    ) -> Self {
         for _ in 0..count {
             let name = format!("{group}-{}", self.pods.len());
             let mut annotations = marks.clone();
