@@ -207,7 +207,11 @@ impl Ledger {
         self.decisions.push(Decision {
             pod: snapshot.tasks[task].key(),
             action: Action::Evict,
-            node: if snapshot.tasks[task].node.is_some() { snapshot.nodes[node].name.clone() } else { String::new() },
+            node: if snapshot.tasks[task].node.is_some() {
+                snapshot.nodes[node].name.clone()
+            } else {
+                String::new()
+            },
             gpu_groups: Vec::new(),
             annotations: BTreeMap::new(),
             eviction: Some(eviction),
@@ -277,12 +281,20 @@ impl Session<'_> {
                 };
                 format!(
                     "queue {} is above its share for queue {}: {} {}; {} {}",
-                    name(from), name(to), name(from), amounts(from), name(to), amounts(to)
+                    name(from),
+                    name(to),
+                    name(from),
+                    amounts(from),
+                    name(to),
+                    amounts(to)
                 )
             }
             ("preempt", Some(victim), Some(winner)) => {
                 let (low, high) = (&self.snapshot.jobs[victim], &self.snapshot.jobs[winner]);
-                format!("priority {} gives way to {} in queue {}", low.priority, high.priority, high.queue_name)
+                format!(
+                    "priority {} gives way to {} in queue {}",
+                    low.priority, high.priority, high.queue_name
+                )
             }
             ("consolidation", ..) => "it has another place, and the move makes room".to_owned(),
             (_, Some(victim), _) => {
@@ -291,10 +303,16 @@ impl Session<'_> {
                     .iter()
                     .map(|set| {
                         let spec = &self.snapshot.pod_sets[*set];
-                        format!("{} of {} in {}", self.state.pod_sets[*set].used, spec.min, spec.name)
+                        format!(
+                            "{} of {} in {}",
+                            self.state.pod_sets[*set].used, spec.min, spec.name
+                        )
                     })
                     .collect();
-                format!("its group has run with too few pods for longer than its grace: {}", needs.join(", "))
+                format!(
+                    "its group has run with too few pods for longer than its grace: {}",
+                    needs.join(", ")
+                )
             }
             _ => String::new(),
         }
@@ -307,19 +325,26 @@ impl Session<'_> {
         // and is lost again is an eviction from nowhere: there is nothing to delete.
         decisions.reverse();
         decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
-        decisions.dedup_by(|earlier, later| earlier.pod == later.pod && earlier.action == later.action);
+        decisions
+            .dedup_by(|earlier, later| earlier.pod == later.pod && earlier.action == later.action);
         let mut result = Decisions { decisions, ..Decisions::default() };
         // Pods are in the order of their names already.
-        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(|(id, task)| {
-            let state = &self.state.tasks[id];
-            let shared = state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
-            let outcome = PodOutcome {
-                status: state.status.name(),
-                node: state.node.map(|node| self.snapshot.nodes[node].name.clone()).unwrap_or_default(),
-                gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
-            };
-            (task.key(), outcome)
-        });
+        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(
+            |(id, task)| {
+                let state = &self.state.tasks[id];
+                let shared =
+                    state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
+                let outcome = PodOutcome {
+                    status: state.status.name(),
+                    node: state
+                        .node
+                        .map(|node| self.snapshot.nodes[node].name.clone())
+                        .unwrap_or_default(),
+                    gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
+                };
+                (task.key(), outcome)
+            },
+        );
         result.pods = pods.collect();
         for (id, job) in self.snapshot.jobs.entries() {
             let state = &self.state.jobs[id];
@@ -371,7 +396,10 @@ impl Session<'_> {
         Some(match (job.queue, self.ledger.refusals.get(&id)) {
             (None, _) => simple(
                 Reason::QueueDoesNotExist,
-                format!("queue {} does not exist, or a queue above it: create it, or name another", job.queue_name),
+                format!(
+                    "queue {} does not exist, or a queue above it: create it, or name another",
+                    job.queue_name
+                ),
             ),
             (Some(queue), _) if !self.snapshot.queues[queue].is_leaf() => simple(
                 Reason::QueueIsNotALeaf,
@@ -390,7 +418,10 @@ impl Session<'_> {
                 Reason::UnknownSubGroup,
                 format!("{} pods name a subgroup that does not exist", job.strays.len()),
             ),
-            _ => simple(Reason::NoRoom, "it was not tried: the queue's depth for this cycle is used up".to_owned()),
+            _ => simple(
+                Reason::NoRoom,
+                "it was not tried: the queue's depth for this cycle is used up".to_owned(),
+            ),
         })
     }
 
@@ -405,11 +436,14 @@ impl Session<'_> {
             }
         }
         let impossible = job.members.iter().any(|member| match &member.kind {
-            crate::snapshot::MemberKind::Set { min: Some(min), children } => *min as usize > children.len(),
+            crate::snapshot::MemberKind::Set { min: Some(min), children } => {
+                *min as usize > children.len()
+            }
             _ => false,
         });
         let (reason, message) = if impossible {
-            let message = "minSubGroup asks for more subgroups than there are: lower it, or add subgroups";
+            let message =
+                "minSubGroup asks for more subgroups than there are: lower it, or add subgroups";
             (Reason::ImpossibleSubGroups, message.to_owned())
         } else {
             (Reason::NotEnoughPods, format!("it waits for pods: {}", missing.join(", ")))

@@ -168,7 +168,12 @@ pub trait Plugin {
 
     /// Whether a node can take a pod, come what may: what depends on the pod's class and the node as it was. Asked once
     /// per class and node.
-    fn fixed_predicate(&self, view: View<'_>, task: TaskId, node: NodeId) -> Result<(), NodeRefusal> {
+    fn fixed_predicate(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<(), NodeRefusal> {
         Ok(())
     }
 
@@ -196,7 +201,13 @@ pub trait Plugin {
     }
 
     /// How good a shared device of a node is for a pod; `None` as the group is a whole device that nobody uses.
-    fn gpu_order(&self, view: View<'_>, task: TaskId, node: NodeId, group: Option<GroupId>) -> Option<f64> {
+    fn gpu_order(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+        group: Option<GroupId>,
+    ) -> Option<f64> {
         Some(0.0)
     }
 
@@ -206,7 +217,13 @@ pub trait Plugin {
     }
 
     /// Whether a group of another queue may lose pods for one that waits.
-    fn reclaim_victim(&self, view: View<'_>, pending: &Gang, request: Quantities, victim: JobId) -> bool {
+    fn reclaim_victim(
+        &self,
+        view: View<'_>,
+        pending: &Gang,
+        request: Quantities,
+        victim: JobId,
+    ) -> bool {
         true
     }
 
@@ -229,25 +246,52 @@ pub trait Plugin {
     fn job_solution_start(&mut self, view: View<'_>) {}
 
     /// Whether a queue has room for pods by its limit and quota.
-    fn job_over_capacity(&self, view: View<'_>, gang: &Gang, tasks: &[TaskId]) -> Result<(), Refusal> {
+    fn job_over_capacity(
+        &self,
+        view: View<'_>,
+        gang: &Gang,
+        tasks: &[TaskId],
+    ) -> Result<(), Refusal> {
         Ok(())
     }
 
     /// Whether pods that nobody can preempt stay within their queue's quota.
-    fn non_preemptible_over_quota(&self, view: View<'_>, gang: &Gang, tasks: &[TaskId]) -> Result<(), Refusal> {
+    fn non_preemptible_over_quota(
+        &self,
+        view: View<'_>,
+        gang: &Gang,
+        tasks: &[TaskId],
+    ) -> Result<(), Refusal> {
         Ok(())
     }
 
     /// The same as [`Plugin::job_over_capacity`] for one pod on one node.
-    fn task_over_capacity(&self, view: View<'_>, task: TaskId, node: NodeId) -> Result<(), NodeRefusal> {
+    fn task_over_capacity(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<(), NodeRefusal> {
         Ok(())
     }
 
     /// Annotations of the bind request of a pod.
-    fn bind_request(&self, view: View<'_>, task: TaskId, node: NodeId, annotations: &mut BTreeMap<String, String>) {}
+    fn bind_request(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
+    }
 
     /// Which zones of a node a pod gets.
-    fn numa_placement(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<(usize, usize, f64)> {
+    fn numa_placement(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Vec<(usize, usize, f64)> {
         Vec::new()
     }
 

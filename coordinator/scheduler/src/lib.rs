@@ -24,7 +24,9 @@ pub mod statement;
 
 use jiff::Timestamp;
 
-use crate::{config::Config, decisions::Decisions, framework::Registry, session::Session, snapshot::Snapshot};
+use crate::{
+    config::Config, decisions::Decisions, framework::Registry, session::Session, snapshot::Snapshot,
+};
 
 /// Decides one cycle with the built-in plugins.
 pub fn decide(snapshot: &Snapshot, config: &Config, now: Timestamp) -> Decisions {
@@ -32,7 +34,12 @@ pub fn decide(snapshot: &Snapshot, config: &Config, now: Timestamp) -> Decisions
 }
 
 /// Decides one cycle with the plugins of a registry.
-pub fn decide_with(snapshot: &Snapshot, config: &Config, now: Timestamp, registry: &Registry) -> Decisions {
+pub fn decide_with(
+    snapshot: &Snapshot,
+    config: &Config,
+    now: Timestamp,
+    registry: &Registry,
+) -> Decisions {
     debug_assert_eq!(snapshot.now, now, "a snapshot is of one instant");
     let mut session = Session::open(snapshot, config, registry);
     let fair_share = session.fair_shares();

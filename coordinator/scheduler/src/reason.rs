@@ -140,7 +140,9 @@ impl NodeRefusal {
     /// For people.
     pub fn text(self, dimensions: &Dimensions) -> String {
         match self {
-            Self::Insufficient(dimension) => format!("insufficient {}", dimensions.name(dimension as usize)),
+            Self::Insufficient(dimension) => {
+                format!("insufficient {}", dimensions.name(dimension as usize))
+            }
             Self::NodeState(why) => format!("node is {why}"),
             Self::Taint => "taint not tolerated".to_owned(),
             Self::NodeAffinity => "node selector or affinity".to_owned(),

@@ -114,7 +114,9 @@ impl<'s> Session<'s> {
                 self.at(Point::TaskOrder)
                     .map(|plugin| plugin.task_order(view, *left, *right))
                     .find(|order| order.is_ne())
-                    .unwrap_or_else(|| self.snapshot.tasks[*left].by_age(&self.snapshot.tasks[*right]))
+                    .unwrap_or_else(|| {
+                        self.snapshot.tasks[*left].by_age(&self.snapshot.tasks[*right])
+                    })
             });
             self.state.ordered[set] = tasks.into();
         }
@@ -142,7 +144,9 @@ impl<'s> Session<'s> {
     /// Whether a group may take from other queues.
     pub fn can_reclaim(&self, gang: &Gang) -> bool {
         let request = self.request(gang);
-        self.at(Point::CanReclaim).next().is_some_and(|plugin| plugin.can_reclaim(self.view(), gang, request))
+        self.at(Point::CanReclaim)
+            .next()
+            .is_some_and(|plugin| plugin.can_reclaim(self.view(), gang, request))
     }
 
     /// Whether a group may lose pods to a group of another queue.
@@ -153,17 +157,20 @@ impl<'s> Session<'s> {
 
     /// Whether a group may lose pods to a group of its own queue.
     pub fn preempt_victim(&self, pending: &Gang, victim: JobId) -> bool {
-        self.at(Point::PreemptVictimFilter).all(|plugin| plugin.preempt_victim(self.view(), pending, victim))
+        self.at(Point::PreemptVictimFilter)
+            .all(|plugin| plugin.preempt_victim(self.view(), pending, victim))
     }
 
     /// Whether a way to reclaim is lawful.
     pub fn reclaim_scenario(&self, scenario: &Scenario<'_>) -> bool {
-        self.at(Point::ReclaimScenarioValidator).all(|plugin| plugin.reclaim_scenario(self.view(), scenario))
+        self.at(Point::ReclaimScenarioValidator)
+            .all(|plugin| plugin.reclaim_scenario(self.view(), scenario))
     }
 
     /// Whether a way to preempt is lawful.
     pub fn preempt_scenario(&self, scenario: &Scenario<'_>) -> bool {
-        self.at(Point::PreemptScenarioValidator).all(|plugin| plugin.preempt_scenario(self.view(), scenario))
+        self.at(Point::PreemptScenarioValidator)
+            .all(|plugin| plugin.preempt_scenario(self.view(), scenario))
     }
 
     /// Tells plugins that the search for victims begins.
@@ -197,7 +204,11 @@ impl<'s> Session<'s> {
     }
 
     /// Sets of nodes to try, one after the other.
-    pub fn subset_nodes(&mut self, subset: &Subset<'_>, nodes: &NodeSet) -> Result<Vec<NodeSet>, Refusal> {
+    pub fn subset_nodes(
+        &mut self,
+        subset: &Subset<'_>,
+        nodes: &NodeSet,
+    ) -> Result<Vec<NodeSet>, Refusal> {
         let view = View { snapshot: self.snapshot, state: &self.state, config: self.config };
         let mut sets = vec![nodes.clone()];
         for at in self.points.get(Point::SubsetNodes as usize).into_iter().flatten() {

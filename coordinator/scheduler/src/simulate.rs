@@ -23,11 +23,13 @@ const STALE: &str = "kai.scheduler/stale-podgroup-timestamp";
 /// Changes a cluster as a cycle has decided. `now` is the instant of the next cycle.
 pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
     input.now = Some(now);
-    let mut pods: BTreeMap<String, &mut Pod> = input.pods.iter_mut().map(|pod| (pod.key(), pod)).collect();
+    let mut pods: BTreeMap<String, &mut Pod> =
+        input.pods.iter_mut().map(|pod| (pod.key(), pod)).collect();
     // Requests of earlier cycles have come true by now.
     for request in std::mem::take(&mut input.bind_requests) {
         let key = format!("{}/{}", request.metadata.namespace, request.spec.pod_name);
-        let pod = pods.get_mut(&key).filter(|pod| pod.spec.node_name.is_empty() && !request.is_failed());
+        let pod =
+            pods.get_mut(&key).filter(|pod| pod.spec.node_name.is_empty() && !request.is_failed());
         if let Some(pod) = pod {
             bind(pod, &request.spec.selected_node, &request.spec.selected_gpu_groups);
         }
@@ -88,9 +90,11 @@ fn evict(pod: &mut Pod, now: Timestamp) {
 
 fn mark(group: &mut PodGroup, marks: &Marks) {
     let annotations = &mut group.metadata.annotations;
-    for (name, instant) in
-        [(LAST_START, marks.last_start), (LAST_EVICTION, marks.last_eviction), (STALE, marks.stale_since)]
-    {
+    for (name, instant) in [
+        (LAST_START, marks.last_start),
+        (LAST_EVICTION, marks.last_eviction),
+        (STALE, marks.stale_since),
+    ] {
         match instant {
             Some(instant) => annotations.insert(name, instant.to_string()),
             None => annotations.remove(name),

@@ -93,7 +93,11 @@ impl State {
                     numa: task.numa.clone(),
                 })
                 .collect(),
-            nodes: snapshot.nodes.iter().map(|node| NodeState::new(node, &snapshot.dimensions)).collect(),
+            nodes: snapshot
+                .nodes
+                .iter()
+                .map(|node| NodeState::new(node, &snapshot.dimensions))
+                .collect(),
             pod_sets: snapshot.pod_sets.iter().map(|_| PodSetCount::default()).collect(),
             jobs: snapshot
                 .jobs

@@ -134,7 +134,8 @@ impl Session<'_> {
             (Some(there), Some(groups)) => !groups.is_empty() && there.groups != *groups,
             _ => false,
         };
-        let other_zones = there.is_some() && !numa.is_empty() && self.state.tasks[task].numa != numa;
+        let other_zones =
+            there.is_some() && !numa.is_empty() && self.state.tasks[task].numa != numa;
         let is_there = there.is_some();
         if is_there && !again && !other_devices && !other_zones {
             return self.spare(statement, task, node);
@@ -254,7 +255,12 @@ impl Session<'_> {
         let mut places = Vec::new();
         for operation in &later {
             let state = &self.state.tasks[operation.task];
-            places.push((operation.task, operation.node.node, state.groups.clone(), state.numa.clone()));
+            places.push((
+                operation.task,
+                operation.node.node,
+                state.groups.clone(),
+                state.numa.clone(),
+            ));
         }
         for operation in later.into_iter().rev() {
             self.undo(statement, operation);
@@ -279,7 +285,15 @@ impl Session<'_> {
                 Step::Evict => {
                     let moved = self.state.tasks[task].status == Status::Pipelined;
                     let lawful = self.why_lawful(task, cause);
-                    self.ledger.evict(self.snapshot, operation.node.node, &operation.before, task, cause, lawful, moved);
+                    self.ledger.evict(
+                        self.snapshot,
+                        operation.node.node,
+                        &operation.before,
+                        task,
+                        cause,
+                        lawful,
+                        moved,
+                    );
                     self.state.tasks[task].tentative = false;
                     if let Some(job) = self.snapshot.tasks[task].job {
                         self.state.jobs[job].last_eviction = Some(self.snapshot.now);

@@ -61,7 +61,11 @@ impl Cycle {
         };
         let mut cycle = Self::default();
         for decision in &decisions.decisions {
-            cycle.decisions.push((decision.pod.clone(), action(decision.action), decision.node.clone()));
+            cycle.decisions.push((
+                decision.pod.clone(),
+                action(decision.action),
+                decision.node.clone(),
+            ));
             if let Some(eviction) = &decision.eviction {
                 let whom = eviction.beneficiary.clone().unwrap_or_default();
                 cycle.evicted_for.insert(decision.pod.clone(), whom);

@@ -38,7 +38,10 @@ pub(super) fn run(session: &mut Session<'_>) {
         let solved = if is_enough(session, &gang) { solver.solve(session, gang.job) } else { None };
         match solved {
             Some(statement) => {
-                session.commit(statement, &Cause { action: "consolidation", beneficiary: Some(gang.job) });
+                session.commit(
+                    statement,
+                    &Cause { action: "consolidation", beneficiary: Some(gang.job) },
+                );
                 session.ledger.forgive(gang.job);
             }
             None => failed.note(session, gang.job),
@@ -67,9 +70,10 @@ fn is_enough(session: &Session<'_>, gang: &Gang) -> bool {
     let (mut gpus, mut memory) = (0.0, 0);
     for (id, node) in snapshot.nodes.entries().filter(|(_, node)| node.ready) {
         let state = &session.state.nodes[id];
-        for (more, mebibytes) in
-            [state.idle_gpus(node, &snapshot.dimensions), state.releasing_gpus(node, &snapshot.dimensions)]
-        {
+        for (more, mebibytes) in [
+            state.idle_gpus(node, &snapshot.dimensions),
+            state.releasing_gpus(node, &snapshot.dimensions),
+        ] {
             gpus += more;
             memory += mebibytes;
         }

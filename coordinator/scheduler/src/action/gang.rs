@@ -101,7 +101,9 @@ impl Session<'_> {
             let below: Vec<TaskId> = tasks
                 .iter()
                 .copied()
-                .filter(|task| self.snapshot.tasks[*task].pod_set.is_some_and(|set| leaves.contains(&set)))
+                .filter(|task| {
+                    self.snapshot.tasks[*task].pod_set.is_some_and(|set| leaves.contains(&set))
+                })
                 .collect();
             if !self.allocate_member(statement, nodes, gang, child, &below, promise) {
                 return false;
@@ -111,7 +113,8 @@ impl Session<'_> {
     }
 
     fn sets_of(&self, tasks: &[TaskId]) -> Vec<PodSetId> {
-        let mut sets: Vec<PodSetId> = tasks.iter().filter_map(|task| self.snapshot.tasks[*task].pod_set).collect();
+        let mut sets: Vec<PodSetId> =
+            tasks.iter().filter_map(|task| self.snapshot.tasks[*task].pod_set).collect();
         sets.sort_unstable();
         sets.dedup();
         sets
@@ -122,8 +125,13 @@ impl Session<'_> {
         let refusals = self.refusals(task);
         let all: u32 = refusals.iter().map(|(_, count)| count).sum();
         let fitting = self.snapshot.nodes.len() as u32 - all;
-        let room: u32 = refusals.iter().filter(|(why, _)| why.is_room()).map(|(_, count)| count).sum();
-        let reason = if room > 0 || fitting > 0 || refusals.is_empty() { Reason::NoRoom } else { Reason::NoNodeAllows };
+        let room: u32 =
+            refusals.iter().filter(|(why, _)| why.is_room()).map(|(_, count)| count).sum();
+        let reason = if room > 0 || fitting > 0 || refusals.is_empty() {
+            Reason::NoRoom
+        } else {
+            Reason::NoNodeAllows
+        };
         let dimensions = &self.snapshot.dimensions;
         let mut listed: Vec<&(NodeRefusal, u32)> = refusals.iter().collect();
         listed.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));

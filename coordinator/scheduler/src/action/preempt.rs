@@ -42,7 +42,8 @@ pub(super) fn run(session: &mut Session<'_>) {
         let solver = Solver { purpose: Purpose::Preempt, candidates: &candidates };
         match solver.solve(session, gang.job) {
             Some(statement) => {
-                session.commit(statement, &Cause { action: "preempt", beneficiary: Some(gang.job) });
+                session
+                    .commit(statement, &Cause { action: "preempt", beneficiary: Some(gang.job) });
                 session.ledger.forgive(gang.job);
             }
             None => known.note(session, gang.job),
@@ -56,7 +57,10 @@ fn candidates(session: &Session<'_>, gang: &Gang) -> Vec<JobId> {
     let own = &jobs[gang.job];
     jobs.entries()
         .filter(|(id, job)| {
-            *id != gang.job && job.preemptible && job.priority < own.priority && job.queue == own.queue
+            *id != gang.job
+                && job.preemptible
+                && job.priority < own.priority
+                && job.queue == own.queue
         })
         .filter(|(id, _)| Gang::whole(*id).active(session.snapshot, &session.state) > 0)
         .map(|(id, _)| id)

@@ -40,7 +40,8 @@ pub(super) fn run(session: &mut Session<'_>) {
         let solver = Solver { purpose: Purpose::Reclaim, candidates: &candidates };
         match solver.solve(session, gang.job) {
             Some(statement) => {
-                session.commit(statement, &Cause { action: "reclaim", beneficiary: Some(gang.job) });
+                session
+                    .commit(statement, &Cause { action: "reclaim", beneficiary: Some(gang.job) });
                 session.ledger.forgive(gang.job);
             }
             None => known.note(session, gang.job),

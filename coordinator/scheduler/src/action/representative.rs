@@ -48,7 +48,13 @@ fn requests(session: &Session<'_>, job: JobId) -> Vec<Vector> {
         .map(|task| session.snapshot.classes[session.snapshot.tasks[*task].class].request.clone())
         .collect();
     // Smaller first where that can be said, else by dimension: any order does that keeps the first.
-    requests.sort_by(|a, b| a.iter().zip(b.iter()).map(|(x, y)| x.total_cmp(y)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal));
+    requests.sort_by(|a, b| {
+        a.iter()
+            .zip(b.iter())
+            .map(|(x, y)| x.total_cmp(y))
+            .find(|o| o.is_ne())
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
     requests
 }
 

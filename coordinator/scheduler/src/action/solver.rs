@@ -85,10 +85,11 @@ impl Solver<'_> {
         }
         let mut failed = Failed::new();
         for generator in session.generators() {
-            let mut statement = match self.solve_by(session, job, &tasks, generator, &feasible, &mut failed) {
-                Some(solution) => solution.statement,
-                None => continue,
-            };
+            let mut statement =
+                match self.solve_by(session, job, &tasks, generator, &feasible, &mut failed) {
+                    Some(solution) => solution.statement,
+                    None => continue,
+                };
             if session.is_gang_satisfied(job) && session.used(job) > used {
                 return Some(statement);
             }
@@ -150,7 +151,8 @@ impl Solver<'_> {
         failed: &mut Failed,
     ) -> Option<Solution> {
         let pending = tasks.get(..count)?;
-        let keep = |task: TaskId| session.state.tasks[task].status.is_active() || pending.contains(&task);
+        let keep =
+            |task: TaskId| session.state.tasks[task].status.is_active() || pending.contains(&task);
         let gang = Gang::reduced(session.snapshot, job, keep, &session.state);
         let request = session.request(&gang);
         let mut feasible = feasible.clone();
@@ -176,7 +178,8 @@ impl Solver<'_> {
 
 fn fingerprint(probe: &Probe<'_>, potential: &[Batch]) -> (usize, Vec<TaskId>, Vec<TaskId>) {
     let sorted = |batches: &[Batch]| {
-        let mut tasks: Vec<TaskId> = batches.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
+        let mut tasks: Vec<TaskId> =
+            batches.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
         tasks.sort_unstable();
         tasks
     };
@@ -198,7 +201,8 @@ impl Feasible {
         let dimensions = &snapshot.dimensions;
         let has_gpus = |node: &NodeId| {
             let (spec, state) = (&snapshot.nodes[*node], &session.state.nodes[*node]);
-            state.idle_gpus(spec, dimensions).0 > 0.0 || state.releasing_gpus(spec, dimensions).0 > 0.0
+            state.idle_gpus(spec, dimensions).0 > 0.0
+                || state.releasing_gpus(spec, dimensions).0 > 0.0
         };
         Self { all, nodes: snapshot.nodes.ids().filter(has_gpus).collect() }
     }
@@ -214,7 +218,10 @@ impl Feasible {
     }
 
     /// All of them.
-    pub(super) fn iter<'a>(&'a self, session: &'a Session<'_>) -> impl Iterator<Item = NodeId> + 'a {
+    pub(super) fn iter<'a>(
+        &'a self,
+        session: &'a Session<'_>,
+    ) -> impl Iterator<Item = NodeId> + 'a {
         let every = self.all.then(|| session.snapshot.nodes.ids()).into_iter().flatten();
         every.chain(self.nodes.iter().copied().filter(|_| !self.all))
     }

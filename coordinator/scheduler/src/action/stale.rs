@@ -16,8 +16,9 @@ pub(super) fn run(session: &mut Session<'_>) {
         let now = session.snapshot.now;
         let since = *session.state.jobs[job].stale_since.get_or_insert(now);
         let spec = &session.snapshot.jobs[job];
-        let grace =
-            spec.staleness_grace.unwrap_or(session.snapshot.parameters.default_staleness_grace_period);
+        let grace = spec
+            .staleness_grace
+            .unwrap_or(session.snapshot.parameters.default_staleness_grace_period);
         if grace.is_negative() || now.duration_since(since) < grace {
             continue;
         }
@@ -37,5 +38,7 @@ pub(super) fn run(session: &mut Session<'_>) {
 
 /// Whether a group has pods, none that ended well, and a leaf with too few.
 fn is_stale(session: &Session<'_>, job: JobId) -> bool {
-    session.state.jobs[job].succeeded == 0 && session.used(job) > 0 && !session.is_gang_satisfied(job)
+    session.state.jobs[job].succeeded == 0
+        && session.used(job) > 0
+        && !session.is_gang_satisfied(job)
 }

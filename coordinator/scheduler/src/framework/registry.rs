@@ -34,7 +34,11 @@ impl Registry {
     }
 
     /// The plugin of a name, made.
-    pub fn make(&self, name: &str, arguments: &BTreeMap<String, String>) -> Option<Box<dyn Plugin>> {
+    pub fn make(
+        &self,
+        name: &str,
+        arguments: &BTreeMap<String, String>,
+    ) -> Option<Box<dyn Plugin>> {
         self.builds.get(name).map(|build| build(arguments))
     }
 

@@ -20,7 +20,13 @@ impl Plugin for GpuPack {
         &[Point::GpuOrder]
     }
 
-    fn gpu_order(&self, view: View<'_>, _: TaskId, node: NodeId, group: Option<GroupId>) -> Option<f64> {
+    fn gpu_order(
+        &self,
+        view: View<'_>,
+        _: TaskId,
+        node: NodeId,
+        group: Option<GroupId>,
+    ) -> Option<f64> {
         match group {
             Some(group) => used(view, node, group),
             None => Some(0.0),
@@ -37,7 +43,13 @@ impl Plugin for GpuSpread {
         &[Point::GpuOrder]
     }
 
-    fn gpu_order(&self, view: View<'_>, _: TaskId, node: NodeId, group: Option<GroupId>) -> Option<f64> {
+    fn gpu_order(
+        &self,
+        view: View<'_>,
+        _: TaskId,
+        node: NodeId,
+        group: Option<GroupId>,
+    ) -> Option<f64> {
         match group {
             Some(group) => used(view, node, group).map(|used| 1.0 - used),
             None => Some(1.0),

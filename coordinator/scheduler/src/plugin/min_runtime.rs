@@ -43,7 +43,8 @@ impl MinRuntime {
 
     fn preempt_runtime(&self, view: View<'_>, victim: JobId) -> SignedDuration {
         let queue = view.snapshot.jobs[victim].queue;
-        upwards(view, queue, |queue| view.snapshot.queues[queue].preempt_min_runtime).unwrap_or(self.preempt)
+        upwards(view, queue, |queue| view.snapshot.queues[queue].preempt_min_runtime)
+            .unwrap_or(self.preempt)
     }
 
     fn reclaim_runtime(&self, view: View<'_>, pending: JobId, victim: JobId) -> SignedDuration {
@@ -61,18 +62,26 @@ impl MinRuntime {
         upwards(view, from, own).unwrap_or(self.reclaim)
     }
 
-    fn keeps_minimum(view: View<'_>, scenario: &Scenario<'_>, protected: impl Fn(JobId) -> bool) -> bool {
-        scenario.victims.iter().filter(|victim| is_elastic(view, victim.job) && protected(victim.job)).all(|victim| {
-            view.snapshot.jobs[victim.job].pod_sets.iter().all(|set| {
-                let lost = victim
-                    .tasks
-                    .iter()
-                    .filter(|task| view.snapshot.tasks[**task].pod_set == Some(*set))
-                    .count();
-                let min = view.snapshot.pod_sets[*set].min as usize;
-                lost == 0 || view.state.pod_sets[*set].used >= min + lost
+    fn keeps_minimum(
+        view: View<'_>,
+        scenario: &Scenario<'_>,
+        protected: impl Fn(JobId) -> bool,
+    ) -> bool {
+        scenario
+            .victims
+            .iter()
+            .filter(|victim| is_elastic(view, victim.job) && protected(victim.job))
+            .all(|victim| {
+                view.snapshot.jobs[victim.job].pod_sets.iter().all(|set| {
+                    let lost = victim
+                        .tasks
+                        .iter()
+                        .filter(|task| view.snapshot.tasks[**task].pod_set == Some(*set))
+                        .count();
+                    let min = view.snapshot.pod_sets[*set].min as usize;
+                    lost == 0 || view.state.pod_sets[*set].used >= min + lost
+                })
             })
-        })
     }
 }
 
@@ -96,12 +105,17 @@ impl Plugin for MinRuntime {
     }
 
     fn preempt_victim(&self, view: View<'_>, _: &Gang, victim: JobId) -> bool {
-        is_elastic(view, victim) || !self.is_protected(view, victim, self.preempt_runtime(view, victim))
+        is_elastic(view, victim)
+            || !self.is_protected(view, victim, self.preempt_runtime(view, victim))
     }
 
     fn reclaim_scenario(&self, view: View<'_>, scenario: &Scenario<'_>) -> bool {
         Self::keeps_minimum(view, scenario, |victim| {
-            self.is_protected(view, victim, self.reclaim_runtime(view, scenario.preemptor.job, victim))
+            self.is_protected(
+                view,
+                victim,
+                self.reclaim_runtime(view, scenario.preemptor.job, victim),
+            )
         })
     }
 
@@ -114,11 +128,16 @@ impl Plugin for MinRuntime {
 
 fn is_elastic(view: View<'_>, job: JobId) -> bool {
     let sets = &view.snapshot.jobs[job].pod_sets;
-    sets.iter().any(|set| (view.snapshot.pod_sets[*set].min as usize) < view.state.pod_sets[*set].all)
+    sets.iter()
+        .any(|set| (view.snapshot.pod_sets[*set].min as usize) < view.state.pod_sets[*set].all)
 }
 
 /// The first value from a queue upwards.
-fn upwards<T>(view: View<'_>, from: Option<QueueId>, own: impl Fn(QueueId) -> Option<T>) -> Option<T> {
+fn upwards<T>(
+    view: View<'_>,
+    from: Option<QueueId>,
+    own: impl Fn(QueueId) -> Option<T>,
+) -> Option<T> {
     let mut at = from;
     while let Some(queue) = at {
         if let Some(value) = own(queue) {

@@ -1,47 +1,29 @@
-//! `numa`: pods get their devices, processors and memory from as few zones of a node as its kubelet demands.
+//! `numa`: pods within zones of a node, as the node's kubelet will want it.
 //!
-//! Nodes tell their zones in NodeResourceTopology objects. What a zone has left is what it offers, less what pods on
-//! the node have of it; that is known of pods that were placed by this plugin, and of those whose marks say it.
+//! A node that aligns strictly takes a pod only if zones can hold it; among nodes, those are better where it would span
+//! fewer zones. What zones have left is reported, or worked out from where pods are (`reconstructAvailable`).
 
 mod fit;
-mod read;
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    config::plugin,
     framework::{Plugin, Point, Scope, View},
     plugin::score,
     reason::NodeRefusal,
-    snapshot::{Class, ClassId, NodeId, TaskId},
+    snapshot::{CPU, Class, ClassId, NodeId, Table, TaskId, Vector, at},
 };
 
-use self::zones::{Available, Policy};
+use self::fit::{Need, Places};
+pub use self::zones::{Policy, Zone, Zones, needs_of, placement_of};
 
-pub use self::{
-    read::{needs_of, placement_of},
-    zones::Zones,
-};
-
-/// A zone, a dimension, and how much of it.
-pub type Piece = (usize, usize, f64);
-
-/// Zones of nodes.
+/// Pods within zones of a node.
 pub struct Numa {
-    /// Resources that are not looked at.
     ignored: BTreeSet<String>,
-    /// Whether what zones have left is computed from pods; otherwise nodes are believed.
     reconstruct: bool,
-    /// The most zones that a node has.
     most_zones: usize,
-}
-
-/// How a pod's containers are placed on a node.
-struct Plan {
-    pieces: Vec<Piece>,
-    /// How many zones they are from.
-    span: usize,
+    available: Table<NodeId, Vec<Vector>>,
 }
 
 // === impl Numa ===
@@ -49,110 +31,124 @@ struct Plan {
 impl Numa {
     /// With `ignoreList` and `reconstructAvailable`.
     pub fn new(arguments: &BTreeMap<String, String>) -> Self {
-        let list = arguments.get("ignoreList").map(String::as_str).unwrap_or_default();
+        let ignored = arguments.get("ignoreList").map(String::as_str).unwrap_or("");
         Self {
-            ignored: list
+            ignored: ignored
                 .split(',')
-                .map(|name| name.trim().to_owned())
+                .map(str::trim)
                 .filter(|name| !name.is_empty())
+                .map(str::to_owned)
                 .collect(),
-            reconstruct: arguments
-                .get("reconstructAvailable")
-                .is_none_or(|text| text.trim() != "false"),
-            most_zones: 1,
+            reconstruct: arguments.get("reconstructAvailable").is_none_or(|text| text != "false"),
+            most_zones: 0,
+            available: Table::default(),
         }
     }
 
-    /// How a pod would be placed; none if the node's kubelet would refuse it.
-    fn plan(&self, view: View<'_>, task: TaskId, node: NodeId, zones: &Zones) -> Option<Plan> {
-        let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
-        let mut left = self.left(view, task, node, zones);
-        let mut pieces: Vec<Piece> = Vec::new();
-        for (runs_before, needs) in self.needs(view, class, zones) {
-            let placed = fit::place(zones, &left, &needs)?;
-            // What runs before the others gives back what it had.
-            if !runs_before {
-                left.take(&placed);
-                pieces.extend(placed);
+    /// Dimensions that a node aligns for a class; none if it does not align it at all.
+    fn aware(&self, view: View<'_>, class: &Class, zones: &Zones) -> Option<Vec<usize>> {
+        let dimensions = &view.snapshot.dimensions;
+        let mut aware = zones.aware.clone();
+        aware.retain(|i| !self.ignored.contains(dimensions.name(*i)));
+        let device = |i: &usize| !zones::is_gated(dimensions, *i) && at(&class.request, *i) > 0.0;
+        if !class.guaranteed {
+            if !aware.iter().any(device) {
+                return None;
             }
+            aware.retain(|i| !zones::is_gated(dimensions, *i));
         }
-        let used: BTreeSet<usize> = pieces.iter().map(|(zone, ..)| *zone).collect();
-        Some(Plan { pieces, span: used.len().max(1) })
+        Some(aware)
     }
 
-    /// What has to be placed together, in order: of each container, or of the whole pod.
-    fn needs(
+    /// Where a pod of a class would be on a node. `Ok(None)` if the node does not align it.
+    fn place(
         &self,
         view: View<'_>,
         class: &Class,
-        zones: &Zones,
-    ) -> Vec<(bool, Vec<(usize, f64)>)> {
-        let counts = |dimension: usize| {
-            zones.reports(dimension)
-                && !self.ignored.contains(view.snapshot.dimensions.name(dimension))
+        node: NodeId,
+    ) -> Result<Option<Places>, NodeRefusal> {
+        let Some(zones) = view.snapshot.nodes[node].numa.as_deref() else { return Ok(None) };
+        if zones.policy == Policy::None {
+            return Ok(None);
+        }
+        let Some(aware) = self.aware(view, class, zones) else { return Ok(None) };
+        let only = |needs: &Need| -> Need {
+            needs.iter().copied().filter(|(i, amount)| *amount > 0.0 && aware.contains(i)).collect()
         };
-        let of = |needs: &[(usize, f64)]| -> Vec<(usize, f64)> {
-            needs
-                .iter()
-                .copied()
-                .filter(|(dimension, amount)| *amount > 0.0 && counts(*dimension))
-                .collect()
+        let (together, before): (Vec<Need>, Vec<Need>) = if zones.by_pod {
+            (vec![only(&whole(class))], Vec::new())
+        } else {
+            let part = |init: bool| {
+                class
+                    .containers
+                    .iter()
+                    .filter(move |it| it.init == init)
+                    .map(|it| only(&it.needs))
+                    .collect()
+            };
+            (part(false), part(true))
         };
-        let each = class.containers.iter().map(|container| (container.init, of(&container.needs)));
-        if !zones.pod_scope {
-            return each.filter(|(_, needs)| !needs.is_empty()).collect();
-        }
-        let (mut together, mut before) = (BTreeMap::new(), BTreeMap::<usize, f64>::new());
-        for (init, needs) in each {
-            for (dimension, amount) in needs {
-                if init {
-                    let most = before.entry(dimension).or_insert(amount);
-                    *most = most.max(amount);
-                } else {
-                    *together.entry(dimension).or_insert(0.0) += amount;
-                }
-            }
-        }
-        for (dimension, amount) in before {
-            let most = together.entry(dimension).or_insert(amount);
-            *most = most.max(amount);
-        }
-        if together.is_empty() { Vec::new() } else { vec![(false, together.into_iter().collect())] }
+        let available = self.available.get(node).map_or(&[][..], Vec::as_slice);
+        fit::align(zones, available, &together, &before).map(Some).ok_or(NodeRefusal::Numa)
     }
 
-    /// What a node's zones have left for a pod.
-    fn left(&self, view: View<'_>, task: TaskId, node: NodeId, zones: &Zones) -> Available {
-        let mut left = zones.available(self.reconstruct);
-        for pod in view.state.nodes[node].pods.iter().filter(|pod| pod.task != task) {
-            let (known, state) = (&view.snapshot.tasks[pod.task], &view.state.tasks[pod.task]);
-            let counted = !self.reconstruct && known.status.is_active() && known.node == Some(node);
-            match (pod.status.is_active(), counted) {
-                (true, false) => left.take(&state.numa),
-                (false, true) => left.give(&known.numa),
-                _ => {}
+    fn shift(&mut self, view: View<'_>, task: TaskId, sign: f64) {
+        let state = &view.state.tasks[task];
+        let Some(node) = state.node else { return };
+        if self.available.get(node).is_none() {
+            return;
+        }
+        let zones = &mut self.available[node];
+        for (zone, i, amount) in &state.numa {
+            if let Some(place) = zones.get_mut(*zone).and_then(|zone| zone.get_mut(*i)) {
+                *place -= amount * sign;
             }
         }
-        left
     }
+}
 
-    /// Whether anything of a class is placed by zones.
-    fn concerns(&self, view: View<'_>, class: &Class, zones: &Zones) -> bool {
-        zones.policy != Policy::None && !self.needs(view, class, zones).is_empty()
+/// What a pod needs as a whole: its request, processors as its containers need them aligned.
+fn whole(class: &Class) -> Need {
+    let (mut sum, mut peak) = (0.0_f64, 0.0_f64);
+    for container in &class.containers {
+        let cpu: f64 =
+            container.needs.iter().filter(|(i, _)| *i == CPU).map(|(_, amount)| amount).sum();
+        if container.init {
+            peak = peak.max(sum + cpu);
+        } else {
+            sum += cpu;
+        }
     }
+    let request = class.request.iter().copied().enumerate();
+    request.map(|(i, amount)| (i, if i == CPU { sum.max(peak) } else { amount })).collect()
 }
 
 impl Plugin for Numa {
     fn name(&self) -> &'static str {
-        plugin::NUMA
+        "numa"
     }
 
     fn points(&self) -> &'static [Point] {
-        &[Point::Predicate, Point::NodeOrder, Point::NumaPlacement]
+        &[Point::Predicate, Point::NodeOrder, Point::NumaPlacement, Point::Event]
     }
 
     fn open(&mut self, view: View<'_>) {
-        let counts = view.snapshot.nodes.iter().filter_map(|node| Some(node.numa.as_ref()?.len()));
-        self.most_zones = counts.max().unwrap_or(1).max(1);
+        let of = |node: &crate::snapshot::Node| -> Vec<Vector> {
+            let zones = node.numa.iter().flat_map(|zones| &zones.zones);
+            let pick = |zone: &Zone| {
+                if self.reconstruct { zone.allocatable.clone() } else { zone.available.clone() }
+            };
+            zones.map(pick).collect()
+        };
+        self.available = view.snapshot.nodes.iter().map(of).collect();
+        self.most_zones = self.available.iter().map(Vec::len).max().unwrap_or(0);
+        if self.reconstruct {
+            for (id, task) in view.state.tasks.entries() {
+                if task.status.is_active() {
+                    self.shift(view, id, 1.0);
+                }
+            }
+        }
     }
 
     fn predicate_scope(&self, _: View<'_>, _: ClassId) -> Scope {
@@ -160,16 +156,12 @@ impl Plugin for Numa {
     }
 
     fn predicate(&self, view: View<'_>, task: TaskId, node: NodeId) -> Result<(), NodeRefusal> {
-        let Some(zones) = view.snapshot.nodes[node].numa.as_deref() else { return Ok(()) };
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
-        let demands = matches!(zones.policy, Policy::Single | Policy::Restricted);
-        if !demands
-            || !self.concerns(view, class, zones)
-            || self.plan(view, task, node, zones).is_some()
-        {
-            return Ok(());
-        }
-        Err(NodeRefusal::Numa)
+        let strict = view.snapshot.nodes[node]
+            .numa
+            .as_ref()
+            .is_some_and(|zones| matches!(zones.policy, Policy::SingleZone | Policy::Restricted));
+        if strict { self.place(view, class, node).map(|_| ()) } else { Ok(()) }
     }
 
     fn node_order_scope(&self, _: View<'_>, _: TaskId) -> Scope {
@@ -178,22 +170,45 @@ impl Plugin for Numa {
 
     fn node_order(&self, view: View<'_>, task: TaskId, node: NodeId) -> Option<f64> {
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
-        let span = match view.snapshot.nodes[node].numa.as_deref() {
-            None => self.most_zones,
-            Some(zones) if self.concerns(view, class, zones) => {
-                self.plan(view, task, node, zones).map_or(zones.len(), |plan| plan.span)
+        let zones = view.snapshot.nodes[node].numa.as_deref();
+        let wants = class.guaranteed
+            || view
+                .snapshot
+                .nodes
+                .iter()
+                .filter_map(|node| node.numa.as_deref())
+                .take(1)
+                .any(|zones| self.aware(view, class, zones).is_some());
+        if self.most_zones == 0 || !wants {
+            return Some(0.0);
+        }
+        let span = match (zones, self.place(view, class, node)) {
+            (None, _) => self.most_zones,
+            (Some(zones), Ok(None)) => zones.zones.len(),
+            (Some(_), Ok(Some(places))) => {
+                places.keys().map(|(zone, _)| zone).collect::<BTreeSet<_>>().len().max(1)
             }
-            Some(zones) => zones.len(),
+            (Some(_), Err(_)) => return Some(0.0),
         };
         Some(score::NUMA / span.max(1) as f64)
     }
 
-    fn numa_placement(&self, view: View<'_>, task: TaskId, node: NodeId) -> Vec<Piece> {
-        let Some(zones) = view.snapshot.nodes[node].numa.as_deref() else { return Vec::new() };
+    fn numa_placement(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Vec<(usize, usize, f64)> {
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
-        if !self.concerns(view, class, zones) {
-            return Vec::new();
-        }
-        self.plan(view, task, node, zones).map(|plan| plan.pieces).unwrap_or_default()
+        let places = self.place(view, class, node).ok().flatten().unwrap_or_default();
+        places.into_iter().map(|((zone, i), amount)| (zone, i, amount)).collect()
+    }
+
+    fn allocated(&mut self, view: View<'_>, task: TaskId) {
+        self.shift(view, task, 1.0);
+    }
+
+    fn deallocated(&mut self, view: View<'_>, task: TaskId) {
+        self.shift(view, task, -1.0);
     }
 }

@@ -30,10 +30,13 @@ struct Meets {
     first: bool,
 }
 
+/// What a class meets, when that was looked at, and for which pod.
+type Known = (usize, TaskId, Rc<Meets>);
+
 /// What classes meet.
 #[derive(Default)]
 pub(super) struct Affinities {
-    known: RefCell<BTreeMap<ClassId, (usize, TaskId, Rc<Meets>)>>,
+    known: RefCell<BTreeMap<ClassId, Known>>,
 }
 
 fn terms(class: &Class, anti: bool) -> Option<&PodAffinity> {
@@ -55,7 +58,10 @@ fn means(term: &PodAffinityTerm, owner: &Class, other: &Class) -> bool {
     in_space
         && term.label_selector.as_ref().is_some_and(|selector| selector.matches(labels))
         && term.match_label_keys.iter().all(|key| own(key).is_none() || labels.get(key) == own(key))
-        && term.mismatch_label_keys.iter().all(|key| own(key).is_none() || labels.get(key) != own(key))
+        && term
+            .mismatch_label_keys
+            .iter()
+            .all(|key| own(key).is_none() || labels.get(key) != own(key))
 }
 
 // === impl Affinities ===
@@ -73,7 +79,9 @@ impl Affinities {
         let required = terms(class, false).map_or(&[][..], |affinity| &affinity.required);
         let has_keys = required.iter().all(|term| labels.get(&term.topology_key).is_some());
         let near = required.iter().zip(&meets.near).all(|(term, counts)| {
-            labels.get(&term.topology_key).is_some_and(|value| counts.get(value).is_some_and(|count| *count > 0))
+            labels
+                .get(&term.topology_key)
+                .is_some_and(|value| counts.get(value).is_some_and(|count| *count > 0))
         });
         has_keys && (near || meets.first)
     }
@@ -156,7 +164,9 @@ impl Plugin for PodAffinityOrder {
                 let other = &snapshot.classes[snapshot.tasks[pod.task].class];
                 for (anti, sign) in [(false, 1), (true, -1)] {
                     for (owner, target) in [(class, other), (other, class)] {
-                        for term in terms(owner, anti).map_or(&[][..], |affinity| &affinity.preferred) {
+                        for term in
+                            terms(owner, anti).map_or(&[][..], |affinity| &affinity.preferred)
+                        {
                             let weighted = &term.pod_affinity_term;
                             if near(weighted) && means(weighted, owner, target) {
                                 sum += sign * i64::from(term.weight);

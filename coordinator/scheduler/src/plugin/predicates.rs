@@ -51,9 +51,15 @@ impl Plugin for Predicates {
         Ok(())
     }
 
-    fn fixed_predicate(&self, view: View<'_>, task: TaskId, node: NodeId) -> Result<(), NodeRefusal> {
+    fn fixed_predicate(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<(), NodeRefusal> {
         let snapshot = view.snapshot;
-        let (class, node_id, node) = (&snapshot.classes[snapshot.tasks[task].class], node, &snapshot.nodes[node]);
+        let (class, node_id, node) =
+            (&snapshot.classes[snapshot.tasks[task].class], node, &snapshot.nodes[node]);
         device_kind(class, node)?;
         if class.gpu.memory > 0 && !node.gpu_memory_known {
             return Err(NodeRefusal::GpuMemoryUnknown);
@@ -66,7 +72,9 @@ impl Plugin for Predicates {
             .taints
             .iter()
             .filter(|taint| matches!(taint.effect, Effect::NoSchedule | Effect::NoExecute))
-            .all(|taint| constraints.tolerations.iter().any(|toleration| toleration.tolerates(taint)));
+            .all(|taint| {
+                constraints.tolerations.iter().any(|toleration| toleration.tolerates(taint))
+            });
         if !borne {
             return Err(NodeRefusal::Taint);
         }
@@ -118,7 +126,8 @@ impl Plugin for Predicates {
 
 /// Whether a pod asks for more than any node has.
 fn too_large(snapshot: &Snapshot, class: &Class) -> Result<(), Refusal> {
-    let over = class.request.iter().enumerate().find(|(i, asked)| **asked > at(&snapshot.largest, *i));
+    let over =
+        class.request.iter().enumerate().find(|(i, asked)| **asked > at(&snapshot.largest, *i));
     let Some((i, asked)) = over else { return Ok(()) };
     let (name, most) = (snapshot.dimensions.name(i), at(&snapshot.largest, i));
     let message = if most > 0.0 {
@@ -135,7 +144,8 @@ fn device_kind(class: &Class, node: &Node) -> Result<(), NodeRefusal> {
         || (class.needs_gpu()
             && ((node.claimed_gpus && class.gpu.is_shared())
                 || (slice && !node.sliced)
-                || (node.slice_strategy == SliceStrategy::Single && class.gpu.kind != GpuKind::Whole)
+                || (node.slice_strategy == SliceStrategy::Single
+                    && class.gpu.kind != GpuKind::Whole)
                 || (node.slice_strategy == SliceStrategy::Mixed && !slice)));
     if refused { Err(NodeRefusal::DeviceKind) } else { Ok(()) }
 }
@@ -145,7 +155,8 @@ pub fn node_affinity(class: &Class, node: &Node) -> bool {
     let constraints = &class.constraints;
     let selected =
         constraints.node_selector.iter().all(|(name, value)| node.labels.get(name) == Some(value));
-    let required = constraints.affinity.as_ref().and_then(|affinity| affinity.node_affinity.required.as_ref());
+    let required =
+        constraints.affinity.as_ref().and_then(|affinity| affinity.node_affinity.required.as_ref());
     selected && required.is_none_or(|selector| selector.matches(&node.name, &node.labels))
 }
 
@@ -173,7 +184,9 @@ fn port_taken(snapshot: &Snapshot, class: &Class, task: TaskId, state: &NodeStat
             other.iter().any(|theirs| {
                 mine.host_port == theirs.host_port
                     && protocol(&mine.protocol) == protocol(&theirs.protocol)
-                    && (mine.host_ip == theirs.host_ip || every(&mine.host_ip) || every(&theirs.host_ip))
+                    && (mine.host_ip == theirs.host_ip
+                        || every(&mine.host_ip)
+                        || every(&theirs.host_ip))
             })
         })
     })

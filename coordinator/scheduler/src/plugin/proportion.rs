@@ -13,7 +13,9 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use crate::{
     framework::{Plugin, Point, QueueSide, Scenario, View},
     reason::{NodeRefusal, Refusal},
-    snapshot::{GpuKind, Id, JobId, NodeId, Quantities, QueueId, Status, Table, TaskId, minus, plus},
+    snapshot::{
+        GpuKind, Id, JobId, NodeId, Quantities, QueueId, Status, Table, TaskId, minus, plus,
+    },
     state::Gang,
 };
 
@@ -237,7 +239,13 @@ impl Plugin for Proportion {
         reclaim::can(view, &self.queues, gang, request)
     }
 
-    fn reclaim_victim(&self, view: View<'_>, pending: &Gang, request: Quantities, victim: JobId) -> bool {
+    fn reclaim_victim(
+        &self,
+        view: View<'_>,
+        pending: &Gang,
+        request: Quantities,
+        victim: JobId,
+    ) -> bool {
         reclaim::may_lose(view, &self.queues, pending, request, victim)
     }
 
@@ -245,15 +253,30 @@ impl Plugin for Proportion {
         reclaim::is_lawful(view, &self.before, self.saturation, scenario)
     }
 
-    fn job_over_capacity(&self, view: View<'_>, gang: &Gang, tasks: &[TaskId]) -> Result<(), Refusal> {
+    fn job_over_capacity(
+        &self,
+        view: View<'_>,
+        gang: &Gang,
+        tasks: &[TaskId],
+    ) -> Result<(), Refusal> {
         capacity::job(view, &self.queues, gang.job, tasks, true)
     }
 
-    fn non_preemptible_over_quota(&self, view: View<'_>, gang: &Gang, tasks: &[TaskId]) -> Result<(), Refusal> {
+    fn non_preemptible_over_quota(
+        &self,
+        view: View<'_>,
+        gang: &Gang,
+        tasks: &[TaskId],
+    ) -> Result<(), Refusal> {
         capacity::job(view, &self.queues, gang.job, tasks, false)
     }
 
-    fn task_over_capacity(&self, view: View<'_>, task: TaskId, node: NodeId) -> Result<(), NodeRefusal> {
+    fn task_over_capacity(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Result<(), NodeRefusal> {
         capacity::task(view, &self.queues, task, node)
     }
 

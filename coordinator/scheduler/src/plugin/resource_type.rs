@@ -25,9 +25,11 @@ impl Plugin for ResourceType {
     fn node_order(&self, view: View<'_>, task: TaskId, node: NodeId) -> Option<f64> {
         let (snapshot, spec) = (view.snapshot, &view.snapshot.nodes[node]);
         let npus = || {
-            (0..snapshot.dimensions.len()).any(|i| snapshot.dimensions.is_npu(i) && at(&spec.allocatable, i) > 0.0)
+            (0..snapshot.dimensions.len())
+                .any(|i| snapshot.dimensions.is_npu(i) && at(&spec.allocatable, i) > 0.0)
         };
-        let plain = !spec.sliced && !spec.claimed_gpus && at(&spec.allocatable, GPU) <= 0.0 && !npus();
+        let plain =
+            !spec.sliced && !spec.claimed_gpus && at(&spec.allocatable, GPU) <= 0.0 && !npus();
         let cpu_only = snapshot.classes[snapshot.tasks[task].class].cpu_only;
         Some(if cpu_only && plain { score::RESOURCE_TYPE } else { 0.0 })
     }

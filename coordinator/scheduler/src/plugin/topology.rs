@@ -13,7 +13,8 @@ use crate::{
     plugin::score,
     reason::{Reason, Refusal},
     snapshot::{
-        CPU, Constraint, GPU, Id, JobId, MEMORY, NodeId, PODS, TaskId, Topology, TopologyId, Vector, add, at,
+        CPU, Constraint, GPU, Id, JobId, MEMORY, NodeId, PODS, TaskId, Topology, TopologyId,
+        Vector, add, at,
     },
     state::Gang,
 };
@@ -52,7 +53,8 @@ impl Demand {
         for task in tasks {
             let class = &snapshot.classes[snapshot.tasks[*task].class];
             add(&mut sum, &class.request);
-            for ((most, asked), users) in most.iter_mut().zip(class.request.iter()).zip(&mut users) {
+            for ((most, asked), users) in most.iter_mut().zip(class.request.iter()).zip(&mut users)
+            {
                 *most = most.max(*asked);
                 *users += usize::from(*asked > 0.0);
             }
@@ -70,7 +72,8 @@ impl Demand {
     /// How full a domain with so much left would be: above 1 it has no room.
     fn ratio(&self, free: &[f64]) -> f64 {
         let parts = self.sum.iter().enumerate().filter(|(i, asked)| **asked > 0.0 && *i != PODS);
-        let ratios = parts.map(|(i, asked)| if at(free, i) <= 0.0 { NONE_LEFT } else { asked / at(free, i) });
+        let ratios = parts
+            .map(|(i, asked)| if at(free, i) <= 0.0 { NONE_LEFT } else { asked / at(free, i) });
         ratios.fold(0.0, f64::max)
     }
 }
@@ -99,11 +102,15 @@ impl TopologyAware {
         let depth = |level: &Option<String>, kind: &str| match level {
             None => Ok(None),
             Some(level) => topology.depth_of(level).map(Some).ok_or_else(|| {
-                let message = format!("topology {} has no level {level}, which is the {kind} one", topology.name);
+                let message = format!(
+                    "topology {} has no level {level}, which is the {kind} one",
+                    topology.name
+                );
                 Refusal::new(Reason::UnknownTopology, message)
             }),
         };
-        let (required, preferred) = (depth(&constraint.required, "required")?, depth(&constraint.preferred, "preferred")?);
+        let (required, preferred) =
+            (depth(&constraint.required, "required")?, depth(&constraint.preferred, "preferred")?);
         let common = common_domain(view, topology, id, nodes, preferred);
         let sums = self.sums(view, id);
         sums.refresh(view, id);
@@ -112,7 +119,10 @@ impl TopologyAware {
         // What is free is known below the common domain only: where all nodes share a deeper level than the required
         // one, the required one has no room, as in the original.
         let lowest = depth_of(topology, common);
-        let has_room = |domain: usize| match kind.filter(|_| depth_of(topology, domain) >= lowest).and_then(|kind| sums.count(kind, domain)) {
+        let has_room = |domain: usize| match kind
+            .filter(|_| depth_of(topology, domain) >= lowest)
+            .and_then(|kind| sums.count(kind, domain))
+        {
             Some(count) => count >= demand.count as i64,
             None if depth_of(topology, domain) < lowest => demand.ratio(&[]) <= 1.0,
             None => demand.ratio(sums.free(domain)) <= 1.0,
@@ -134,7 +144,8 @@ impl TopologyAware {
         }
         // The tree below the common domain, each domain's children the fullest first, as deep as it matters.
         let deepest = preferred.or(required).unwrap_or(0);
-        let levels = sorted_levels(topology, common, deepest, |domain| demand.ratio(sums.free(domain)));
+        let levels =
+            sorted_levels(topology, common, deepest, |domain| demand.ratio(sums.free(domain)));
         let top = required.unwrap_or(0);
         let bottom = deepest.max(top);
         let occupied = required.and_then(|depth| occupied(view, subset, topology, id, depth));
@@ -185,12 +196,17 @@ impl Plugin for TopologyAware {
         nodes: &NodeSet,
     ) -> Result<Vec<NodeSet>, Refusal> {
         let job = &view.snapshot.jobs[subset.gang.job];
-        let constraint = job.members.get(subset.member).and_then(|member| member.constraint.as_ref());
-        let Some(constraint) = constraint.filter(|constraint| !constraint.topology_name.is_empty()) else {
+        let constraint =
+            job.members.get(subset.member).and_then(|member| member.constraint.as_ref());
+        let Some(constraint) = constraint.filter(|constraint| !constraint.topology_name.is_empty())
+        else {
             return Ok(vec![nodes.clone()]);
         };
         let Some(id) = constraint.topology else {
-            let message = format!("topology {} does not exist: create it, or name another", constraint.topology_name);
+            let message = format!(
+                "topology {} does not exist: create it, or name another",
+                constraint.topology_name
+            );
             return Err(Refusal::new(Reason::UnknownTopology, message));
         };
         self.sets(view, subset, nodes, constraint, id)
@@ -240,7 +256,9 @@ fn common_domain(
         // The root's domains are few: no need to ask every node.
         NodeSet::All => {
             let mut at = 0;
-            while let Some([only]) = topology.domains.get(at).map(|domain| domain.children.as_slice()) {
+            while let Some([only]) =
+                topology.domains.get(at).map(|domain| domain.children.as_slice())
+            {
                 at = *only;
             }
             meet(at);
@@ -289,7 +307,8 @@ fn sorted_levels(
     ratio: impl Fn(usize) -> f64,
 ) -> Vec<Vec<usize>> {
     let start = depth_of(topology, from);
-    let mut levels: Vec<Vec<usize>> = (0..=start).map(|to| ancestor(topology, from, to).into_iter().collect()).collect();
+    let mut levels: Vec<Vec<usize>> =
+        (0..=start).map(|to| ancestor(topology, from, to).into_iter().collect()).collect();
     for depth in start..deepest {
         let mut next = Vec::new();
         for domain in levels.get(depth).cloned().unwrap_or_default() {
@@ -299,7 +318,9 @@ fn sorted_levels(
                 .map(|domain| domain.children.as_slice())
                 .unwrap_or_default()
                 .iter()
-                .filter_map(|child| Some((ratio(*child), topology.domains.get(*child)?.id.as_str(), *child)))
+                .filter_map(|child| {
+                    Some((ratio(*child), topology.domains.get(*child)?.id.as_str(), *child))
+                })
                 .collect();
             children.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
             next.extend(children.into_iter().map(|(_, _, child)| child));
@@ -326,7 +347,9 @@ fn occupied(
                 continue;
             }
             any = true;
-            let place = state.node.and_then(|node| view.snapshot.nodes[node].domains.get(id.row()).copied().flatten());
+            let place = state.node.and_then(|node| {
+                view.snapshot.nodes[node].domains.get(id.row()).copied().flatten()
+            });
             domains.extend(place.and_then(|place| ancestor(topology, place, depth)));
         }
     }
@@ -349,8 +372,8 @@ fn within(topology: &Topology, domain: usize, nodes: &NodeSet) -> NodeSet {
     let own = topology.domains.get(domain).map_or(&[][..], |domain| &domain.nodes);
     match nodes {
         NodeSet::All => NodeSet::Some(own.into()),
-        NodeSet::Some(list) => {
-            NodeSet::Some(own.iter().copied().filter(|node| list.binary_search(node).is_ok()).collect())
-        }
+        NodeSet::Some(list) => NodeSet::Some(
+            own.iter().copied().filter(|node| list.binary_search(node).is_ok()).collect(),
+        ),
     }
 }

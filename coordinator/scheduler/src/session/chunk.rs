@@ -18,7 +18,8 @@ use super::{Chunk, Session};
 impl TaskState {
     /// Whether it waits for a place: really, or because this cycle tries without it.
     pub fn waits(&self, real: bool) -> bool {
-        self.status == Status::Pending || (!real && self.status == Status::Releasing && self.tentative)
+        self.status == Status::Pending
+            || (!real && self.status == Status::Releasing && self.tentative)
     }
 }
 
@@ -98,10 +99,13 @@ impl Session<'_> {
     /// Parts of a part, the first to be placed first.
     pub fn ordered_children(&self, gang: &Gang, member: usize) -> Vec<usize> {
         let job = &self.snapshot.jobs[gang.job];
-        let Some(MemberKind::Set { children, .. }) = job.members.get(member).map(|member| &member.kind) else {
+        let Some(MemberKind::Set { children, .. }) =
+            job.members.get(member).map(|member| &member.kind)
+        else {
             return Vec::new();
         };
-        let mut sides: Vec<_> = children.iter().map(|child| (*child, self.side(gang, *child))).collect();
+        let mut sides: Vec<_> =
+            children.iter().map(|child| (*child, self.side(gang, *child))).collect();
         if sides.len() > 1 {
             sides.sort_by(|(_, left), (_, right)| self.part_order(*left, *right));
         }
@@ -214,7 +218,9 @@ impl Session<'_> {
         }
         let job = &self.snapshot.jobs[gang.job];
         match job.members.get(member).map(|member| &member.kind) {
-            Some(MemberKind::Set { children, .. }) => children.iter().any(|child| self.has_surplus(gang, *child)),
+            Some(MemberKind::Set { children, .. }) => {
+                children.iter().any(|child| self.has_surplus(gang, *child))
+            }
             _ => false,
         }
     }
@@ -227,7 +233,11 @@ impl Session<'_> {
         }
     }
 
-    fn active_from_last<'a>(&'a self, gang: &'a Gang, set: PodSetId) -> impl Iterator<Item = TaskId> + 'a {
+    fn active_from_last<'a>(
+        &'a self,
+        gang: &'a Gang,
+        set: PodSetId,
+    ) -> impl Iterator<Item = TaskId> + 'a {
         let tasks = gang.tasks(self.snapshot, &self.state, set).iter().rev().copied();
         tasks.filter(|task| self.state.tasks[*task].status.is_active())
     }
@@ -251,7 +261,8 @@ impl Session<'_> {
     /// Whether every leaf has, leaving pods included, what it needs.
     pub fn is_gang_satisfied(&self, job: JobId) -> bool {
         let sets = &self.snapshot.jobs[job].pod_sets;
-        sets.iter().all(|set| self.state.pod_sets[*set].used >= self.snapshot.pod_sets[*set].min as usize)
+        sets.iter()
+            .all(|set| self.state.pod_sets[*set].used >= self.snapshot.pod_sets[*set].min as usize)
     }
 
     /// Pods of a group on nodes, leaving ones included.
@@ -262,6 +273,7 @@ impl Session<'_> {
     /// Whether a group has more pods than it needs.
     pub fn is_elastic(&self, job: JobId) -> bool {
         let sets = &self.snapshot.jobs[job].pod_sets;
-        sets.iter().any(|set| (self.snapshot.pod_sets[*set].min as usize) < self.state.pod_sets[*set].all)
+        sets.iter()
+            .any(|set| (self.snapshot.pod_sets[*set].min as usize) < self.state.pod_sets[*set].all)
     }
 }

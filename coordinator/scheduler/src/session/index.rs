@@ -86,7 +86,10 @@ impl Indices {
 
 impl ClassIndex {
     /// All nodes, looked at for the first time.
-    pub(super) fn new(clock: usize, seen: impl Iterator<Item = (Option<NodeRefusal>, Option<NodeRefusal>, f64)>) -> Self {
+    pub(super) fn new(
+        clock: usize,
+        seen: impl Iterator<Item = (Option<NodeRefusal>, Option<NodeRefusal>, f64)>,
+    ) -> Self {
         let mut index = Self { clock, ..Self::default() };
         let mut entries = Vec::new();
         for (row, (fixed, refusal, score)) in seen.enumerate() {
@@ -144,7 +147,9 @@ impl ClassIndex {
     pub(super) fn pop(&mut self) -> Option<Entry> {
         while let Some(entry) = self.heap.pop() {
             let current = self.nodes.get(entry.node.row());
-            if current.is_some_and(|known| known.version == entry.version && known.refusal.is_none()) {
+            if current
+                .is_some_and(|known| known.version == entry.version && known.refusal.is_none())
+            {
                 return Some(entry);
             }
         }

@@ -56,7 +56,11 @@ pub struct JobOrder {
 
 impl JobOrder {
     /// Orders those of the groups that the options let through.
-    pub fn new(session: &mut Session<'_>, jobs: impl Iterator<Item = Gang>, options: OrderOptions) -> Self {
+    pub fn new(
+        session: &mut Session<'_>,
+        jobs: impl Iterator<Item = Gang>,
+        options: OrderOptions,
+    ) -> Self {
         let mut order = Self {
             options,
             roots: Heap::new(None),
@@ -118,20 +122,27 @@ impl JobOrder {
         };
         let known = self.nodes.contains_key(&parent);
         if !known {
-            let node = QueueNode { parent: None, below: Below::Queues(Heap::new(None)), stale: false };
+            let node =
+                QueueNode { parent: None, below: Below::Queues(Heap::new(None)), stale: false };
             self.nodes.insert(parent, node);
         }
         if let Some(node) = self.nodes.get_mut(&queue) {
             node.parent = Some(parent);
         }
-        self.with_queues(parent, |order, heap| heap.push(queue, |left, right| order.less(session, *left, *right)));
+        self.with_queues(parent, |order, heap| {
+            heap.push(queue, |left, right| order.less(session, *left, *right))
+        });
         if !known {
             self.link(session, parent);
         }
     }
 
     /// Works on the heap of a queue's queues while the rest can be read.
-    fn with_queues<R>(&mut self, queue: QueueId, work: impl FnOnce(&Self, &mut Heap<QueueId>) -> R) -> Option<R> {
+    fn with_queues<R>(
+        &mut self,
+        queue: QueueId,
+        work: impl FnOnce(&Self, &mut Heap<QueueId>) -> R,
+    ) -> Option<R> {
         let node = self.nodes.get_mut(&queue)?;
         let Below::Queues(heap) = &mut node.below else { return None };
         let mut heap = std::mem::replace(heap, Heap::new(None));
@@ -295,13 +306,16 @@ impl Session<'_> {
     /// Whether a group may not evict others yet. Notes that as its reason.
     pub fn is_delayed(&mut self, job: JobId) -> bool {
         let spec = &self.snapshot.jobs[job];
-        let Some(delay) = spec.preemption_delay.filter(|delay| delay.is_positive()) else { return false };
+        let Some(delay) = spec.preemption_delay.filter(|delay| delay.is_positive()) else {
+            return false;
+        };
         let since = spec.created.max(self.state.jobs[job].last_eviction);
         let Some(end) = since.and_then(|since| since.checked_add(delay).ok()) else { return false };
         if self.snapshot.now >= end {
             return false;
         }
-        let message = format!("it may not evict others before {end}: its preemption delay is {delay:#}");
+        let message =
+            format!("it may not evict others before {end}: its preemption delay is {delay:#}");
         self.ledger.refuse(job, Refusal::new(Reason::PreemptionDelayNotElapsed, message));
         true
     }

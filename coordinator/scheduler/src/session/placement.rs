@@ -13,9 +13,16 @@ use super::{Session, index::ClassIndex};
 
 impl Session<'_> {
     /// Places a pod on the best node of a set that takes it. `promise` keeps it from taking anything now.
-    pub fn place(&mut self, statement: &mut Statement, task: TaskId, nodes: &NodeSet, promise: bool) -> bool {
+    pub fn place(
+        &mut self,
+        statement: &mut Statement,
+        task: TaskId,
+        nodes: &NodeSet,
+        promise: bool,
+    ) -> bool {
         let view = self.view();
-        let allowed = self.at(Point::PrePredicate).try_for_each(|plugin| plugin.pre_predicate(view, task));
+        let allowed =
+            self.at(Point::PrePredicate).try_for_each(|plugin| plugin.pre_predicate(view, task));
         if let Err(refusal) = allowed {
             self.note_task(task, refusal, promise);
             return false;
@@ -25,7 +32,9 @@ impl Session<'_> {
         let mut index = self.refreshed(class, task);
         let open_scores = self.open_scores(task);
         let placed = match nodes {
-            NodeSet::All if open_scores.is_empty() => self.place_by_heap(&mut index, statement, task, promise),
+            NodeSet::All if open_scores.is_empty() => {
+                self.place_by_heap(&mut index, statement, task, promise)
+            }
             _ => self.place_by_scan(&index, &open_scores, statement, task, nodes, promise),
         };
         self.indices.put(class, index);
@@ -61,7 +70,9 @@ impl Session<'_> {
         let mut placed = false;
         while let Some(entry) = index.pop() {
             passed.push(entry);
-            if self.takes(task, entry.node).is_ok() && self.place_on(statement, task, entry.node, promise) {
+            if self.takes(task, entry.node).is_ok()
+                && self.place_on(statement, task, entry.node, promise)
+            {
                 placed = true;
                 break;
             }
@@ -83,10 +94,16 @@ impl Session<'_> {
     ) -> bool {
         let mut candidates: Vec<(f64, NodeId)> = Vec::new();
         let mut look = |node: NodeId| {
-            let Some(known) = index.get(node).filter(|known| known.refusal.is_none()) else { return };
+            let Some(known) = index.get(node).filter(|known| known.refusal.is_none()) else {
+                return;
+            };
             let mut score = known.score;
             for at in open_scores {
-                match self.plugins.get(*at).and_then(|plugin| plugin.node_order(self.view(), task, node)) {
+                match self
+                    .plugins
+                    .get(*at)
+                    .and_then(|plugin| plugin.node_order(self.view(), task, node))
+                {
                     Some(more) => score += more,
                     None => return,
                 }
@@ -102,7 +119,11 @@ impl Session<'_> {
         while tried < candidates.len() {
             // Most often the best one takes it: the rest is sorted only if it does not.
             if tried == 0 {
-                let best = candidates.iter().enumerate().min_by(|(_, a), (_, b)| first(a, b)).map(|(at, _)| at);
+                let best = candidates
+                    .iter()
+                    .enumerate()
+                    .min_by(|(_, a), (_, b)| first(a, b))
+                    .map(|(at, _)| at);
                 candidates.swap(0, best.unwrap_or(0));
             } else if tried == 1
                 && let Some(rest) = candidates.get_mut(1..)
@@ -190,18 +211,30 @@ impl Session<'_> {
     pub fn refusals(&mut self, task: TaskId) -> Vec<(NodeRefusal, u32)> {
         let class = self.snapshot.tasks[task].class;
         let index = self.refreshed(class, task);
-        let counts = index.refusals.iter().filter(|(_, count)| **count > 0).map(|(why, n)| (*why, *n)).collect();
+        let counts = index
+            .refusals
+            .iter()
+            .filter(|(_, count)| **count > 0)
+            .map(|(why, n)| (*why, *n))
+            .collect();
         self.indices.put(class, index);
         counts
     }
 
-    fn place_on(&mut self, statement: &mut Statement, task: TaskId, node: NodeId, promise: bool) -> bool {
+    fn place_on(
+        &mut self,
+        statement: &mut Statement,
+        task: TaskId,
+        node: NodeId,
+        promise: bool,
+    ) -> bool {
         let zones = self
             .at(Point::NumaPlacement)
             .next()
             .map(|plugin| plugin.numa_placement(self.view(), task, node))
             .unwrap_or_default();
-        let (class, spec) = (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
+        let (class, spec) =
+            (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
         let fits_now = self.state.nodes[node].fits_idle(class, spec);
         if class.gpu.is_shared() {
             let Some((groups, later)) = self.share(task, node, promise) else { return false };
@@ -220,13 +253,15 @@ impl Session<'_> {
 
     /// Devices of a node that a pod would share, and whether it has to wait for any of them.
     fn share(&mut self, task: TaskId, node: NodeId, promise: bool) -> Option<(Vec<GroupId>, bool)> {
-        let (class, spec) = (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
+        let (class, spec) =
+            (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
         let state = &self.state.nodes[node];
         let fits_now = state.fits_idle(class, spec);
         let mut devices: Vec<(f64, Option<GroupId>)> = Vec::new();
         let score = |group: Option<GroupId>| {
             let view = self.view();
-            let mut scores = self.at(Point::GpuOrder).map(|plugin| plugin.gpu_order(view, task, node, group));
+            let mut scores =
+                self.at(Point::GpuOrder).map(|plugin| plugin.gpu_order(view, task, node, group));
             scores.try_fold(0.0, |sum, score| score.map(|score| sum + score))
         };
         for device in state.shared.iter().filter(|device| device.fits(&class.gpu, spec)) {

@@ -59,7 +59,9 @@ impl<T> Heap<T> {
     fn up(&mut self, mut at: usize, less: &impl Fn(&T, &T) -> bool) {
         while at > 0 {
             let parent = (at - 1) / 2;
-            let (Some(item), Some(above)) = (self.items.get(at), self.items.get(parent)) else { return };
+            let (Some(item), Some(above)) = (self.items.get(at), self.items.get(parent)) else {
+                return;
+            };
             if !less(item, above) {
                 return;
             }
@@ -81,7 +83,9 @@ impl<T> Heap<T> {
             {
                 child = left + 1;
             }
-            let (Some(below), Some(item)) = (self.items.get(child), self.items.get(at)) else { return };
+            let (Some(below), Some(item)) = (self.items.get(child), self.items.get(at)) else {
+                return;
+            };
             if !less(below, item) {
                 return;
             }

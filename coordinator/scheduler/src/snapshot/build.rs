@@ -3,7 +3,7 @@
 //! Names are sorted before they get ids, so that the order of ids breaks every tie by name.
 
 mod group;
-mod node;
+pub(super) mod node;
 mod pod;
 mod queue;
 mod storage;
@@ -31,7 +31,7 @@ struct Builder<'a> {
     now: Timestamp,
     parameters: &'a Params,
     dimensions: Dimensions,
-    node_ids: BTreeMap<&'a str, NodeId>,
+    node_ids: HashMap<&'a str, NodeId>,
     queue_ids: BTreeMap<String, QueueId>,
     topology_ids: BTreeMap<&'a str, TopologyId>,
     group_ids: BTreeMap<String, GroupId>,
@@ -48,7 +48,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         now,
         parameters,
         dimensions: Dimensions::default(),
-        node_ids: BTreeMap::new(),
+        node_ids: HashMap::new(),
         queue_ids: BTreeMap::new(),
         topology_ids: BTreeMap::new(),
         group_ids: BTreeMap::new(),
@@ -69,13 +69,14 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let (mut jobs, mut pod_sets) = builder.jobs();
     // Only asked by name: its order decides nothing.
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
-    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets);
+    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes);
     let config_maps: BTreeSet<String> = input
         .config_maps
         .iter()
         .map(|map| format!("{}/{}", map.metadata.namespace, map.metadata.name))
         .collect();
-    let known = || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
+    let known =
+        || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
     let mut largest = builder.dimensions.zero();
     for node in nodes.iter() {

@@ -77,12 +77,20 @@ impl GpuRequest {
 
     /// Whether it asks for nothing of the kind.
     pub fn is_none(&self) -> bool {
-        self.gpus() == 0.0 && self.claimed == 0 && self.memory == 0 && self.slices.is_empty() && !self.by_annotation
+        self.gpus() == 0.0
+            && self.claimed == 0
+            && self.memory == 0
+            && self.slices.is_empty()
+            && !self.by_annotation
     }
 
     /// The part of a device that its memory is, where a device has `of` mebibytes.
     pub fn memory_fraction(&self, of: i64) -> f64 {
-        if of <= 0 || self.memory <= 0 { 0.0 } else { self.count as f64 * (self.memory as f64 / of as f64) }
+        if of <= 0 || self.memory <= 0 {
+            0.0
+        } else {
+            self.count as f64 * (self.memory as f64 / of as f64)
+        }
     }
 }
 

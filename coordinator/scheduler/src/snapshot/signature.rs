@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Class, ClassId, Constraint, Constraints, Job, JobId, PodSet, PodSetId, Table, Task, TaskId};
+use super::{
+    Class, ClassId, Constraint, Constraints, Job, JobId, PodSet, PodSetId, Table, Task, TaskId,
+};
 
 /// What a leaf asks of places: its constraints up to the root, and those of its pods that have no place yet.
 type LeafSignature = (Vec<Option<(String, Option<String>, Option<String>)>>, Vec<u32>);
@@ -44,7 +46,11 @@ fn leaf(
     let mut at = Some(set.member);
     while let Some(member) = at.and_then(|at| job.members.get(at)) {
         chain.push(member.constraint.as_ref().map(|constraint: &Constraint| {
-            (constraint.topology_name.clone(), constraint.required.clone(), constraint.preferred.clone())
+            (
+                constraint.topology_name.clone(),
+                constraint.required.clone(),
+                constraint.preferred.clone(),
+            )
         }));
         at = member.parent;
     }

@@ -71,7 +71,12 @@ impl Gang {
     }
 
     /// Some pods of a group, with the same needs.
-    pub fn of(snapshot: &Snapshot, job: JobId, keep: impl Fn(TaskId) -> bool, state: &State) -> Self {
+    pub fn of(
+        snapshot: &Snapshot,
+        job: JobId,
+        keep: impl Fn(TaskId) -> bool,
+        state: &State,
+    ) -> Self {
         let spec = &snapshot.jobs[job];
         let filter = |set: &PodSetId| {
             state.ordered[*set].iter().copied().filter(|task| keep(*task)).collect::<Vec<_>>()
@@ -85,7 +90,12 @@ impl Gang {
     }
 
     /// Some pods of a group, which needs no more than those.
-    pub fn reduced(snapshot: &Snapshot, job: JobId, keep: impl Fn(TaskId) -> bool, state: &State) -> Self {
+    pub fn reduced(
+        snapshot: &Snapshot,
+        job: JobId,
+        keep: impl Fn(TaskId) -> bool,
+        state: &State,
+    ) -> Self {
         let Self { part: Some(part), .. } = Self::of(snapshot, job, keep, state) else {
             return Self::whole(job);
         };
@@ -100,7 +110,12 @@ impl Gang {
     }
 
     /// Pods of a leaf in the order in which they are placed.
-    pub fn tasks<'s>(&'s self, snapshot: &Snapshot, state: &'s State, set: PodSetId) -> &'s [TaskId] {
+    pub fn tasks<'s>(
+        &'s self,
+        snapshot: &Snapshot,
+        state: &'s State,
+        set: PodSetId,
+    ) -> &'s [TaskId] {
         match &self.part {
             Some(part) => part.tasks.get(snapshot.pod_sets[set].slot).map_or(&[], Vec::as_slice),
             None => &state.ordered[set],
@@ -142,7 +157,11 @@ impl Gang {
     }
 
     /// All its pods.
-    pub fn all_tasks<'s>(&'s self, snapshot: &'s Snapshot, state: &'s State) -> impl Iterator<Item = TaskId> + 's {
+    pub fn all_tasks<'s>(
+        &'s self,
+        snapshot: &'s Snapshot,
+        state: &'s State,
+    ) -> impl Iterator<Item = TaskId> + 's {
         snapshot.jobs[self.job]
             .pod_sets
             .iter()
@@ -166,8 +185,10 @@ impl Part {
                 self.tasks.get(snapshot.pod_sets[*set].slot).is_some_and(|tasks| !tasks.is_empty())
             }
             Some(MemberKind::Set { children, .. }) => {
-                let with_pods =
-                    children.iter().filter(|child| self.reduce_parts(job, snapshot, **child)).count() as u32;
+                let with_pods = children
+                    .iter()
+                    .filter(|child| self.reduce_parts(job, snapshot, **child))
+                    .count() as u32;
                 if let Some(Some(min)) = self.min_parts.get_mut(member) {
                     *min = (*min).min(with_pods);
                 }

@@ -1,8 +1,8 @@
 //! What a node has left: vectors of what is idle, used and about to be free, and devices that pods share.
 
 use crate::snapshot::{
-    Class, Dimensions, GPU, GpuKind, GpuRequest, GroupId, Node, NodeId, PODS, Snapshot, Status, TaskId, Vector,
-    add, at, ceil2, sub,
+    Class, Dimensions, GPU, GpuKind, GpuRequest, GroupId, Node, NodeId, PODS, Snapshot, Status,
+    TaskId, Vector, add, at, ceil2, sub,
 };
 
 /// A pod on a node, as it was when it was put there.
@@ -139,7 +139,8 @@ impl NodeState {
     }
 
     fn devices_in_use(&self) -> i64 {
-        at(&self.used, GPU) as i64 + self.shared.iter().filter(|device| device.used > 0).count() as i64
+        at(&self.used, GPU) as i64
+            + self.shared.iter().filter(|device| device.used > 0).count() as i64
     }
 
     fn shift(vector: &mut Vector, by: f64) {
@@ -216,8 +217,10 @@ impl NodeState {
             }
             _ => {
                 device.allocated -= memory;
-                let (empty, leaves) =
-                    (device.used <= 0, device.used > 0 && device.used == device.releasing && !device.leaving);
+                let (empty, leaves) = (
+                    device.used <= 0,
+                    device.used > 0 && device.used == device.releasing && !device.leaving,
+                );
                 if leaves {
                     device.leaving = true;
                 }
@@ -247,7 +250,11 @@ impl NodeState {
             return false;
         }
         let shared = class.gpu.is_shared();
-        let plain = class.request.iter().enumerate().all(|(i, asked)| (shared && i == GPU) || *asked <= room(i));
+        let plain = class
+            .request
+            .iter()
+            .enumerate()
+            .all(|(i, asked)| (shared && i == GPU) || *asked <= room(i));
         if !plain || !shared {
             return plain;
         }
@@ -289,7 +296,9 @@ impl NodeState {
     /// Devices about to be free, parts added up, and mebibytes of them.
     pub fn releasing_gpus(&self, node: &Node, dimensions: &Dimensions) -> (f64, i64) {
         let (mut gpus, mut memory) = (0.0, 0);
-        for device in self.shared.iter().filter(|device| device.releasing > 0 && !device.all_leaves()) {
+        for device in
+            self.shared.iter().filter(|device| device.releasing > 0 && !device.all_leaves())
+        {
             gpus += ceil2(device.releasing as f64 / node.gpu_memory as f64);
             memory += device.releasing;
         }
@@ -358,7 +367,8 @@ fn portion_of(gpu: &GpuRequest, node: &Node) -> f64 {
 fn tracked(class: &Class, node: &Node, reservation: bool) -> Vector {
     let mut vector = class.request.clone();
     for (i, amount) in vector.iter_mut().enumerate() {
-        let shared = i == GPU && (class.gpu.kind == GpuKind::Fraction || class.gpu.kind == GpuKind::Memory);
+        let shared =
+            i == GPU && (class.gpu.kind == GpuKind::Fraction || class.gpu.kind == GpuKind::Memory);
         if shared || (i == GPU && reservation) || at(&node.allocatable, i) == 0.0 {
             *amount = 0.0;
         }

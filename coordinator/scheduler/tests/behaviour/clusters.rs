@@ -41,12 +41,19 @@ fn every_decision_on_a_random_cluster_is_lawful_for_several_cycles() {
         for cycle in 0..3 {
             let decisions = run(&document, &config);
             let found = violations(&document.input, &Cycle::of(&decisions));
-            wrong.extend(found.into_iter().map(|found| format!("seed {seed}, cycle {cycle}: {found}")));
+            wrong.extend(
+                found.into_iter().map(|found| format!("seed {seed}, cycle {cycle}: {found}")),
+            );
             let now = document.input.now.unwrap() + jiff::SignedDuration::from_secs(1);
             simulate::apply(&mut document.input, &decisions, now);
         }
     }
-    assert!(wrong.is_empty(), "{} of them:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of them:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
 }
 
 #[test]

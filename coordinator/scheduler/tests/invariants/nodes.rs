@@ -40,9 +40,14 @@ fn before<'a>(input: &'a Input, node: &Node) -> Vec<(&'a Pod, Placed)> {
     let active = here.filter(|pod| matches!(pod.status.phase, Phase::Running | Phase::Pending));
     active
         .map(|pod| {
-            let group = |(name, value): (&str, &str)| name.starts_with("runai-gpu-group").then(|| value.to_owned());
-            let shares = ["gpu-fraction", "gpu-memory"].iter().any(|name| pod.metadata.annotations.get(name).is_some());
-            let gpu_groups = pod.metadata.labels.iter().filter_map(group).filter(|_| shares).collect();
+            let group = |(name, value): (&str, &str)| {
+                name.starts_with("runai-gpu-group").then(|| value.to_owned())
+            };
+            let shares = ["gpu-fraction", "gpu-memory"]
+                .iter()
+                .any(|name| pod.metadata.annotations.get(name).is_some());
+            let gpu_groups =
+                pod.metadata.labels.iter().filter_map(group).filter(|_| shares).collect();
             (pod, Placed { gpu_groups, ..Placed::default() })
         })
         .collect()
@@ -86,7 +91,10 @@ fn over<'a>(
         };
         let had = before.get(&name).copied().unwrap_or_default();
         if sum > has + 1e-6 && sum > had + 1e-6 {
-            wrong.push(format!("{} {when}: {sum} of {has} {name} (thousandths)", node.metadata.name));
+            wrong.push(format!(
+                "{} {when}: {sum} of {has} {name} (thousandths)",
+                node.metadata.name
+            ));
         }
     }
     wrong

@@ -1,6 +1,8 @@
 //! The engine, as the cases see it.
 
-use muster_scheduler::{config::Config, decide, decisions::Decisions, input::Document, snapshot::build};
+use muster_scheduler::{
+    config::Config, decide, decisions::Decisions, input::Document, snapshot::build,
+};
 
 /// One cycle.
 pub fn run(document: &Document) -> Decisions {

@@ -15,21 +15,30 @@ use crate::{
 pub(super) type Freed = BTreeMap<NodeId, Vector>;
 
 /// Whether a group's pods could be placed if all candidates left.
-pub(super) fn can_be_enough(session: &Session<'_>, job: JobId, tasks: &[TaskId], candidates: &[JobId]) -> bool {
+pub(super) fn can_be_enough(
+    session: &Session<'_>,
+    job: JobId,
+    tasks: &[TaskId],
+    candidates: &[JobId],
+) -> bool {
     let snapshot = session.snapshot;
     let Some(least) = least(session, tasks) else { return true };
     let freed = freed(session, candidates);
-    let room: Vec<i64> = snapshot.nodes.ids().map(|node| room(session, node, &least, freed.get(&node))).collect();
+    let room: Vec<i64> =
+        snapshot.nodes.ids().map(|node| room(session, node, &least, freed.get(&node))).collect();
     if room.iter().sum::<i64>() < tasks.len() as i64 {
         return false;
     }
     let spec = &snapshot.jobs[job];
     spec.members.iter().enumerate().all(|(at, member)| {
-        let required = member.constraint.as_ref().and_then(|it| Some((it.topology?, it.required.as_ref()?)));
+        let required =
+            member.constraint.as_ref().and_then(|it| Some((it.topology?, it.required.as_ref()?)));
         let Some((id, level)) = required else { return true };
         let mut leaves: Vec<PodSetId> = Vec::new();
         spec.leaves(at, &mut leaves);
-        let inside = |task: &&TaskId| snapshot.tasks[**task].pod_set.is_some_and(|set| leaves.contains(&set));
+        let inside = |task: &&TaskId| {
+            snapshot.tasks[**task].pod_set.is_some_and(|set| leaves.contains(&set))
+        };
         let wanted = tasks.iter().filter(inside).count() as i64;
         wanted == 0 || most_in_domain(session, id, level, &room).is_none_or(|most| most >= wanted)
     })
@@ -84,7 +93,12 @@ pub(super) fn free_of(session: &Session<'_>, task: TaskId, freed: &mut Freed) {
 }
 
 /// How many pods a node would have room for.
-pub(super) fn room(session: &Session<'_>, node: NodeId, least: &[f64], freed: Option<&Vector>) -> i64 {
+pub(super) fn room(
+    session: &Session<'_>,
+    node: NodeId,
+    least: &[f64],
+    freed: Option<&Vector>,
+) -> i64 {
     let state = &session.state.nodes[node];
     let mut pods = i64::MAX;
     for (i, asked) in least.iter().enumerate().filter(|(_, asked)| **asked > 0.0) {

@@ -25,14 +25,20 @@ pub(super) struct Builder {
 impl Builder {
     pub(super) fn new(session: &mut Session<'_>, solver: &Solver<'_>, probe: &Probe<'_>) -> Self {
         let strict = solver.purpose != Purpose::Consolidation;
-        let options =
-            OrderOptions { preemptible: strict, active: strict, victims: true, ..OrderOptions::default() };
-        let order = JobOrder::new(session, solver.candidates.iter().map(|job| Gang::whole(*job)), options);
+        let options = OrderOptions {
+            preemptible: strict,
+            active: strict,
+            victims: true,
+            ..OrderOptions::default()
+        };
+        let order =
+            JobOrder::new(session, solver.candidates.iter().map(|job| Gang::whole(*job)), options);
         let mut filters = Filters::new(session, probe);
         for batch in &probe.recorded {
             filters.add(session, batch);
         }
-        let recorded = probe.recorded.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
+        let recorded =
+            probe.recorded.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
         Self { order, recorded, potential: Vec::new(), filters }
     }
 

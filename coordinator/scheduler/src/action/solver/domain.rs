@@ -57,7 +57,11 @@ impl Solver<'_> {
         let mut plans: Vec<(usize, usize, Vec<usize>)> = Vec::new();
         for (order, nodes) in domains.iter().enumerate() {
             if let Some(plan) = plan(session, nodes, &least, tasks.len() as i64, &candidates, &at) {
-                let cost = plan.iter().filter_map(|index| candidates.get(*index)).map(|it| it.tasks.len()).sum();
+                let cost = plan
+                    .iter()
+                    .filter_map(|index| candidates.get(*index))
+                    .map(|it| it.tasks.len())
+                    .sum();
                 plans.push((cost, order, plan));
             }
         }
@@ -68,11 +72,18 @@ impl Solver<'_> {
                 .filter_map(|index| candidates.get(*index))
                 .map(|candidate| Batch { job: candidate.job, tasks: candidate.tasks.clone() })
                 .collect();
-            let keep = |task: TaskId| session.state.tasks[task].status.is_active() || tasks.contains(&task);
+            let keep = |task: TaskId| {
+                session.state.tasks[task].status.is_active() || tasks.contains(&task)
+            };
             let gang = Gang::reduced(session.snapshot, job, keep, &session.state);
             let request = session.request(&gang);
-            let probe =
-                Probe { gang, pending: tasks, request, recorded: Vec::new(), feasible: feasible.clone() };
+            let probe = Probe {
+                gang,
+                pending: tasks,
+                request,
+                recorded: Vec::new(),
+                feasible: feasible.clone(),
+            };
             if let Some(mut solution) = simulate::run(session, self.purpose, &probe, potential) {
                 if session.is_gang_satisfied(job) && session.used(job) > used {
                     return Some(solution.statement);
@@ -120,13 +131,16 @@ fn plan(
     candidates: &[Candidate],
     at: &BTreeMap<NodeId, Vec<usize>>,
 ) -> Option<Vec<usize>> {
-    let there: BTreeSet<usize> = nodes.iter().filter_map(|node| at.get(node)).flatten().copied().collect();
+    let there: BTreeSet<usize> =
+        nodes.iter().filter_map(|node| at.get(node)).flatten().copied().collect();
     let count = |chosen: &BTreeSet<usize>| -> i64 {
         nodes
             .iter()
             .map(|node| {
                 let mut freed: Option<Vector> = None;
-                for index in at.get(node).into_iter().flatten().filter(|index| chosen.contains(index)) {
+                for index in
+                    at.get(node).into_iter().flatten().filter(|index| chosen.contains(index))
+                {
                     if let Some(more) = candidates.get(*index).and_then(|it| it.freed.get(node)) {
                         match &mut freed {
                             Some(sum) => crate::snapshot::add(sum, more),
@@ -143,11 +157,15 @@ fn plan(
     }
     // Those with many pods here and few elsewhere leave first; then whoever turns out not to be needed stays.
     let inside = |index: usize| {
-        candidates.get(index).map_or(0, |it| it.freed.keys().filter(|node| nodes.binary_search(node).is_ok()).count())
+        candidates.get(index).map_or(0, |it| {
+            it.freed.keys().filter(|node| nodes.binary_search(node).is_ok()).count()
+        })
     };
     let pods = |index: usize| candidates.get(index).map_or(0, |it| it.tasks.len());
     let mut order: Vec<usize> = there.into_iter().collect();
-    order.sort_by_key(|index| (std::cmp::Reverse(inside(*index) * 1000 / pods(*index).max(1)), *index));
+    order.sort_by_key(|index| {
+        (std::cmp::Reverse(inside(*index) * 1000 / pods(*index).max(1)), *index)
+    });
     let mut chosen: BTreeSet<usize> = BTreeSet::new();
     for index in &order {
         if count(&chosen) >= wanted {

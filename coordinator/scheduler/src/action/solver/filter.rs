@@ -40,26 +40,34 @@ impl Filters {
     pub(super) fn new(session: &Session<'_>, probe: &Probe<'_>) -> Self {
         let snapshot = session.snapshot;
         let class = |task: TaskId| &snapshot.classes[snapshot.tasks[task].class];
-        let mut wanted: Vec<f64> = probe.pending.iter().map(|task| class(*task).gpu.quota()).collect();
+        let mut wanted: Vec<f64> =
+            probe.pending.iter().map(|task| class(*task).gpu.quota()).collect();
         wanted.sort_by(|a, b| b.total_cmp(a));
         let free: Vec<f64> = snapshot
             .nodes
             .entries()
             .map(|(id, node)| session.state.nodes[id].free_gpus(node, &snapshot.dimensions))
             .collect();
-        let order = free.iter().enumerate().map(|(row, amount)| (bits(*amount), NodeId::of(row))).collect();
+        let order =
+            free.iter().enumerate().map(|(row, amount)| (bits(*amount), NodeId::of(row))).collect();
         let mut choosy: Vec<(ClassId, TaskId)> = Vec::new();
         for task in probe.pending {
             let id = snapshot.tasks[*task].class;
             let constraints = &class(*task).constraints;
             let picks = !constraints.node_selector.is_empty()
-                || constraints.affinity.as_ref().is_some_and(|affinity| affinity.node_affinity.required.is_some());
+                || constraints
+                    .affinity
+                    .as_ref()
+                    .is_some_and(|affinity| affinity.node_affinity.required.is_some());
             if picks && choosy.iter().all(|(known, _)| *known != id) {
                 choosy.push((id, *task));
             }
         }
         choosy.retain(|(id, _)| {
-            !probe.feasible.iter(session).any(|node| node_affinity(&snapshot.classes[*id], &snapshot.nodes[node]))
+            !probe
+                .feasible
+                .iter(session)
+                .any(|node| node_affinity(&snapshot.classes[*id], &snapshot.nodes[node]))
         });
         let domains = domain_filters(session, probe, &free);
         Self { wanted, free, order, choosy, domains }
@@ -79,7 +87,9 @@ impl Filters {
             }
             let spec = &snapshot.nodes[node];
             for filter in &mut self.domains {
-                if let Some(free) = spec.labels.get(&filter.level).and_then(|value| filter.free.get_mut(value)) {
+                if let Some(free) =
+                    spec.labels.get(&filter.level).and_then(|value| filter.free.get_mut(value))
+                {
                     *free += freed;
                 }
             }
@@ -93,8 +103,16 @@ impl Filters {
     }
 
     fn nodes_pass(&self) -> bool {
-        let holders = self.order.iter().rev().take(self.wanted.len()).map(|(_, node)| self.free.get(node.row()));
-        first_fit(&self.wanted, &holders.map(|free| free.copied().unwrap_or(0.0)).collect::<Vec<_>>())
+        let holders = self
+            .order
+            .iter()
+            .rev()
+            .take(self.wanted.len())
+            .map(|(_, node)| self.free.get(node.row()));
+        first_fit(
+            &self.wanted,
+            &holders.map(|free| free.copied().unwrap_or(0.0)).collect::<Vec<_>>(),
+        )
     }
 }
 
@@ -122,7 +140,11 @@ fn first_fit(wanted: &[f64], holders: &[f64]) -> bool {
         if *amount == 0.0 {
             return true;
         }
-        let room = left.iter_mut().zip(holders).take_while(|(_, all)| **all >= *amount).find(|(left, _)| **left >= *amount);
+        let room = left
+            .iter_mut()
+            .zip(holders)
+            .take_while(|(_, all)| **all >= *amount)
+            .find(|(left, _)| **left >= *amount);
         match room {
             Some((left, _)) => *left -= amount,
             None => return false,
@@ -152,10 +174,15 @@ fn domain_filters(session: &Session<'_>, probe: &Probe<'_>, free: &[f64]) -> Vec
                 let mut sums: BTreeMap<String, f64> = BTreeMap::new();
                 for (id, node) in snapshot.nodes.entries() {
                     if let Some(value) = node.labels.get(level).filter(|value| !value.is_empty()) {
-                        *sums.entry(value.to_owned()).or_insert(0.0) += free.get(id.row()).copied().unwrap_or(0.0);
+                        *sums.entry(value.to_owned()).or_insert(0.0) +=
+                            free.get(id.row()).copied().unwrap_or(0.0);
                     }
                 }
-                filters.push(DomainFilter { level: level.clone(), wanted: vec![wanted], free: sums });
+                filters.push(DomainFilter {
+                    level: level.clone(),
+                    wanted: vec![wanted],
+                    free: sums,
+                });
             }
         }
     }

@@ -41,7 +41,11 @@ impl Ways {
     }
 
     /// The victims of the next way, those that are known to be needed left out.
-    pub(super) fn next(&mut self, session: &mut Session<'_>, probe: &Probe<'_>) -> Option<Vec<Batch>> {
+    pub(super) fn next(
+        &mut self,
+        session: &mut Session<'_>,
+        probe: &Probe<'_>,
+    ) -> Option<Vec<Batch>> {
         loop {
             if let Some(victims) = self.ready.pop_front() {
                 return Some(victims);
@@ -50,7 +54,8 @@ impl Ways {
                 return Some(victims);
             }
             let first = !std::mem::replace(&mut self.begun, true);
-            let valid = if first { self.builder.is_valid(session) } else { self.builder.advance(session) };
+            let valid =
+                if first { self.builder.is_valid(session) } else { self.builder.advance(session) };
             if !valid {
                 if first {
                     continue;
@@ -59,8 +64,12 @@ impl Ways {
             }
             match self.generator {
                 Generator::NodeLocalGreedy => self.node_local(session, probe),
-                Generator::MultiNodeGang if self.builder.potential.is_empty() => self.ready.push_back(Vec::new()),
-                Generator::MultiNodeGang => self.growing = Some(Growing::new(session, probe, &self.builder.potential)),
+                Generator::MultiNodeGang if self.builder.potential.is_empty() => {
+                    self.ready.push_back(Vec::new())
+                }
+                Generator::MultiNodeGang => {
+                    self.growing = Some(Growing::new(session, probe, &self.builder.potential))
+                }
             }
         }
     }
@@ -76,14 +85,20 @@ impl Ways {
         };
         let node_of = |task: &TaskId| session.state.tasks[*task].node;
         let sets = &session.snapshot.jobs[last.job].pod_sets;
-        let nodes: BTreeSet<NodeId> =
-            sets.iter().flat_map(|set| session.state.ordered[*set].iter()).filter_map(node_of).collect();
+        let nodes: BTreeSet<NodeId> = sets
+            .iter()
+            .flat_map(|set| session.state.ordered[*set].iter())
+            .filter_map(node_of)
+            .collect();
         let mut seen: BTreeSet<Vec<TaskId>> = BTreeSet::new();
         for node in nodes {
             let there = |batch: &&Batch| batch.tasks.iter().any(|task| node_of(task) == Some(node));
-            let jobs: BTreeSet<JobId> = potential.iter().filter(there).map(|batch| batch.job).collect();
-            let victims: Vec<Batch> = potential.iter().filter(|batch| jobs.contains(&batch.job)).cloned().collect();
-            let mut tasks: Vec<TaskId> = victims.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
+            let jobs: BTreeSet<JobId> =
+                potential.iter().filter(there).map(|batch| batch.job).collect();
+            let victims: Vec<Batch> =
+                potential.iter().filter(|batch| jobs.contains(&batch.job)).cloned().collect();
+            let mut tasks: Vec<TaskId> =
+                victims.iter().flat_map(|batch| batch.tasks.iter().copied()).collect();
             tasks.sort_unstable();
             if !victims.is_empty() && seen.insert(tasks) {
                 self.ready.push_back(victims);
@@ -124,7 +139,8 @@ impl Growing {
         let mut batches_of: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
         let mut seen_at: BTreeMap<NodeId, usize> = BTreeMap::new();
         let mut room: BTreeMap<NodeId, f64> = BTreeMap::new();
-        let free = |node: NodeId| state.nodes[node].free_gpus(&snapshot.nodes[node], &snapshot.dimensions);
+        let free =
+            |node: NodeId| state.nodes[node].free_gpus(&snapshot.nodes[node], &snapshot.dimensions);
         let base = |node: NodeId| free(node) + recorded.get(&node).copied().unwrap_or(0.0);
         for (at, batch) in potential.iter().enumerate() {
             for task in &batch.tasks {
@@ -139,12 +155,21 @@ impl Growing {
             }
         }
         let room_of = |node: &NodeId| room.get(node).copied().unwrap_or(0.0);
-        let mut nodes: Vec<NodeId> =
-            batches_of.keys().copied().filter(|node| least <= 0.0 || room_of(node) >= least).collect();
+        let mut nodes: Vec<NodeId> = batches_of
+            .keys()
+            .copied()
+            .filter(|node| least <= 0.0 || room_of(node) >= least)
+            .collect();
         let first_seen = |node: &NodeId| seen_at.get(node).copied();
-        nodes.sort_by(|a, b| room_of(a).total_cmp(&room_of(b)).then(first_seen(a).cmp(&first_seen(b))));
-        let baseline: f64 =
-            probe.feasible.iter(session).filter(|node| !batches_of.contains_key(node)).map(base).sum();
+        nodes.sort_by(|a, b| {
+            room_of(a).total_cmp(&room_of(b)).then(first_seen(a).cmp(&first_seen(b)))
+        });
+        let baseline: f64 = probe
+            .feasible
+            .iter(session)
+            .filter(|node| !batches_of.contains_key(node))
+            .map(base)
+            .sum();
         let missing = demand - baseline;
         let mut next = 0;
         if missing > 0.0 {
@@ -165,7 +190,8 @@ impl Growing {
     fn next(&mut self) -> Option<BTreeSet<usize>> {
         let count = self.next;
         let nodes = self.nodes.get(..count)?;
-        let picked = nodes.iter().filter_map(|node| self.batches_of.get(node)).flatten().copied().collect();
+        let picked =
+            nodes.iter().filter_map(|node| self.batches_of.get(node)).flatten().copied().collect();
         if count >= self.nodes.len() {
             self.next = self.nodes.len() + 1;
         } else {

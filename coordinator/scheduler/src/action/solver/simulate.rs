@@ -43,7 +43,9 @@ pub(super) fn run(
         && spares_settled(session, &statement)
         && is_lawful(session, purpose, probe, &batches)
     {
-        let gone = |task: &TaskId| matches!(session.state.tasks[*task].status, Status::Releasing | Status::Pipelined);
+        let gone = |task: &TaskId| {
+            matches!(session.state.tasks[*task].status, Status::Releasing | Status::Pipelined)
+        };
         let recorded = batches.into_iter().filter(|batch| batch.tasks.iter().any(gone)).collect();
         return Some(Solution { statement, recorded });
     }
@@ -59,7 +61,8 @@ fn place_anew(
     victims: &BTreeSet<TaskId>,
     statement: &mut Statement,
 ) -> bool {
-    let nodes = probe.feasible.with(victims.iter().filter_map(|task| session.snapshot.tasks[*task].node));
+    let nodes =
+        probe.feasible.with(victims.iter().filter_map(|task| session.snapshot.tasks[*task].node));
     let mut concerned: BTreeSet<JobId> = batches.iter().map(|batch| batch.job).collect();
     let preemptor = probe.gang.job;
     concerned.insert(preemptor);
@@ -97,7 +100,12 @@ fn spares_settled(session: &Session<'_>, statement: &Statement) -> bool {
         .all(|job| !session.ledger.is_settled(job))
 }
 
-fn is_lawful(session: &Session<'_>, purpose: Purpose, probe: &Probe<'_>, batches: &[Batch]) -> bool {
+fn is_lawful(
+    session: &Session<'_>,
+    purpose: Purpose,
+    probe: &Probe<'_>,
+    batches: &[Batch],
+) -> bool {
     let mut by_job: BTreeMap<JobId, Vec<TaskId>> = BTreeMap::new();
     for batch in batches {
         let tasks = by_job.entry(batch.job).or_default();
@@ -107,7 +115,8 @@ fn is_lawful(session: &Session<'_>, purpose: Purpose, probe: &Probe<'_>, batches
             }
         }
     }
-    let victims: Vec<Victim> = by_job.into_iter().map(|(job, tasks)| Victim { job, tasks }).collect();
+    let victims: Vec<Victim> =
+        by_job.into_iter().map(|(job, tasks)| Victim { job, tasks }).collect();
     let scenario = Scenario { preemptor: &probe.gang, request: probe.request, victims: &victims };
     match purpose {
         Purpose::Reclaim => session.reclaim_scenario(&scenario),

@@ -1,106 +1,109 @@
-//! From which zones something is taken.
+//! Whether zones hold what a pod needs, and which of them would.
 
-use super::{
-    Piece,
-    zones::{Available, Policy, Zones},
-};
+use std::collections::BTreeMap;
 
-/// From which zones amounts are taken; none if a kubelet would refuse it.
-pub(super) fn place(zones: &Zones, left: &Available, needs: &[(usize, f64)]) -> Option<Vec<Piece>> {
-    let all = left.zones();
-    match zones.policy {
-        Policy::None => Some(Vec::new()),
-        Policy::Single => first_mask(&all, 1, left, needs).map(|mask| pieces(&mask, left, needs)),
-        Policy::Restricted => {
-            let mut widths =
-                needs.iter().map(|(dimension, amount)| zones.width(*dimension, *amount));
-            let width = widths.next().unwrap_or(Some(1))?;
-            if !widths.all(|other| other == Some(width)) {
-                return None;
+use crate::snapshot::{Vector, at};
+
+use super::zones::{Policy, Zones, widths};
+
+/// What one thing that is aligned needs, by dimension.
+pub(super) type Need = Vec<(usize, f64)>;
+
+/// Amounts by zone and dimension.
+pub(super) type Places = BTreeMap<(usize, usize), f64>;
+
+/// Aligns what runs together, one after the other, and what runs before it, each alone. None if that cannot be.
+pub(super) fn align(
+    zones: &Zones,
+    available: &[Vector],
+    together: &[Need],
+    before: &[Need],
+) -> Option<Places> {
+    let mut taken = Places::new();
+    for need in together {
+        let mask = mask(zones, available, &taken, need)?;
+        for (i, amount) in need {
+            let mut left = *amount;
+            for zone in &mask {
+                let take = left.min(free(available, &taken, *zone, *i)).max(0.0);
+                if take > 0.0 {
+                    *taken.entry((*zone, *i)).or_insert(0.0) += take;
+                    left -= take;
+                }
             }
-            first_mask(&all, width, left, needs).map(|mask| pieces(&mask, left, needs))
         }
-        Policy::BestEffort => Some(pieces(&greedy(all, left, needs), left, needs)),
     }
+    let nothing = Places::new();
+    before.iter().all(|need| mask(zones, available, &nothing, need).is_some()).then_some(taken)
 }
 
-/// The first choice of so many zones, in order, that has enough of everything.
-fn first_mask(
-    zones: &[usize],
-    width: usize,
-    left: &Available,
-    needs: &[(usize, f64)],
-) -> Option<Vec<usize>> {
-    fn grow(
-        mask: &mut Vec<usize>,
-        rest: &[usize],
-        width: usize,
-        enough: &impl Fn(&[usize]) -> bool,
-    ) -> bool {
-        if mask.len() == width {
-            return enough(mask);
-        }
-        for (at, zone) in rest.iter().enumerate() {
-            mask.push(*zone);
-            if grow(mask, rest.get(at + 1..).unwrap_or_default(), width, enough) {
-                return true;
-            }
-            mask.pop();
-        }
-        false
-    }
-    let enough = |mask: &[usize]| {
-        let sum =
-            |dimension| mask.iter().map(|zone| left.of(*zone, dimension).max(0.0)).sum::<f64>();
-        needs.iter().all(|(dimension, amount)| sum(*dimension) >= *amount)
+fn free(available: &[Vector], taken: &Places, zone: usize, i: usize) -> f64 {
+    available.get(zone).map_or(0.0, |zone| at(zone, i))
+        - taken.get(&(zone, i)).copied().unwrap_or(0.0)
+}
+
+fn mask(zones: &Zones, available: &[Vector], taken: &Places, need: &Need) -> Option<Vec<usize>> {
+    let all = 0..zones.zones.len();
+    let holds = |mask: &[usize]| {
+        need.iter().all(|(i, amount)| {
+            mask.iter().map(|zone| free(available, taken, *zone, *i)).sum::<f64>() >= *amount
+        })
     };
-    let mut mask = Vec::new();
-    grow(&mut mask, zones, width, &enough).then_some(mask)
-}
-
-/// Zones, the one that covers most of what is left to place first, until all is placed or none helps.
-fn greedy(mut zones: Vec<usize>, left: &Available, needs: &[(usize, f64)]) -> Vec<usize> {
-    let mut open: Vec<(usize, f64, f64)> =
-        needs.iter().map(|(index, amount)| (*index, *amount, *amount)).collect();
-    let mut chosen = Vec::new();
-    while open.iter().any(|(_, open, _)| *open > 0.0) {
-        let covers = |zone: usize| {
-            let part = |(index, open, all): &(usize, f64, f64)| {
-                left.of(zone, *index).clamp(0.0, *open) / all
-            };
-            open.iter().map(part).sum::<f64>()
-        };
-        // Of zones that cover the same, the first.
-        let best = zones
-            .iter()
-            .enumerate()
-            .max_by(|(i, a), (j, b)| covers(**a).total_cmp(&covers(**b)).then(j.cmp(i)));
-        let Some((at, zone)) =
-            best.map(|(at, zone)| (at, *zone)).filter(|(_, zone)| covers(*zone) > 0.0)
-        else {
-            break;
-        };
-        for (index, open, _) in &mut open {
-            *open -= left.of(zone, *index).clamp(0.0, *open);
+    match zones.policy {
+        Policy::SingleZone => all.map(|zone| vec![zone]).find(|mask| holds(mask)),
+        Policy::BestEffort => {
+            greedy(zones.zones.len(), need, |zone, i| free(available, taken, zone, i))
         }
-        chosen.push(zone);
-        zones.remove(at);
-    }
-    chosen
-}
-
-/// What each zone gives: as much as it has, the first zone first.
-fn pieces(mask: &[usize], left: &Available, needs: &[(usize, f64)]) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    for (dimension, amount) in needs {
-        let mut open = *amount;
-        for zone in mask {
-            let given = left.of(*zone, *dimension).clamp(0.0, open);
-            if given > 0.0 {
-                pieces.push((*zone, *dimension, given));
-                open -= given;
+        Policy::Restricted | Policy::None => {
+            let mut width = None;
+            for (i, amount) in need {
+                let fewest = widths(zones, *i).iter().position(|sum| sum >= amount)? + 1;
+                if width.is_some_and(|width| width != fewest) {
+                    return None;
+                }
+                width = Some(fewest);
+            }
+            match width {
+                None => Some(Vec::new()),
+                Some(width) => {
+                    combinations(zones.zones.len(), width).into_iter().find(|mask| holds(mask))
+                }
             }
         }
     }
-    pieces
+}
+
+/// Zones that cover the most of what is left, one after the other.
+fn greedy(count: usize, need: &Need, free: impl Fn(usize, usize) -> f64) -> Option<Vec<usize>> {
+    let mut left = need.clone();
+    let mut mask: Vec<usize> = Vec::new();
+    while left.iter().any(|(_, amount)| *amount > 0.0) {
+        let cover = |zone: usize| -> f64 {
+            left.iter()
+                .filter(|(_, amount)| *amount > 0.0)
+                .map(|(i, amount)| amount.min(free(zone, *i)))
+                .sum()
+        };
+        let open = (0..count).filter(|zone| !mask.contains(zone)).map(|zone| (cover(zone), zone));
+        let best = open
+            .filter(|(cover, _)| *cover > 0.0)
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        let (_, zone) = best?;
+        mask.push(zone);
+        for (i, amount) in &mut left {
+            *amount -= free(zone, *i);
+        }
+    }
+    Some(mask)
+}
+
+/// All sets of so many numbers below a bound, in order. Nodes have few zones; what is beyond eight is not looked at.
+fn combinations(bound: usize, size: usize) -> Vec<Vec<usize>> {
+    let bound = bound.min(8);
+    let mut sets: Vec<Vec<usize>> = (0_u32..1 << bound)
+        .map(|bits| (0..bound).filter(|zone| bits & (1 << zone) != 0).collect::<Vec<_>>())
+        .filter(|set| set.len() == size)
+        .collect();
+    sets.sort();
+    sets
 }

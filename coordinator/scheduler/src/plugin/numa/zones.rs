@@ -1,159 +1,92 @@
-//! Zones of a node, as its agent tells them.
+//! Zones of a node, and what pods need aligned: as agents and objects tell it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 use crate::{
-    input::NodeResourceTopology,
-    snapshot::{Dimensions, amount_of},
+    input::{Container, Meta, NodeResourceTopology, Pod, ResourceList},
+    quantity::Quantity,
+    snapshot::{CPU, Dimensions, MEMORY, Vector, amount_of, at},
 };
 
-use super::{Piece, read::zone_number};
-
-/// More zones than this are not looked at: no node has them.
-pub(super) const MOST_ZONES: usize = 16;
-
-/// What a kubelet demands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How strictly a node aligns pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing.
-    #[default]
+    /// Not.
     None,
-    /// As few zones as there happen to be.
+    /// If it can.
     BestEffort,
-    /// As few zones as there could be.
+    /// To as few zones as could hold the request, or not at all.
     Restricted,
-    /// One.
-    Single,
+    /// To one zone, or not at all.
+    SingleZone,
+}
+
+/// A zone.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Its name.
+    pub name: String,
+    /// What pods can have of it.
+    pub allocatable: Vector,
+    /// What is left of it.
+    pub available: Vector,
 }
 
 /// Zones of a node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Zones {
-    /// What its kubelet demands.
+    /// How strictly it aligns.
     pub policy: Policy,
-    /// Whether it looks at whole pods; otherwise at containers.
-    pub pod_scope: bool,
-    zones: Vec<Zone>,
+    /// Whether pods are aligned as a whole, and not container by container.
+    pub by_pod: bool,
+    /// The zones, by number.
+    pub zones: Vec<Zone>,
+    /// Dimensions that zones report.
+    pub aware: Vec<usize>,
 }
-
-#[derive(Clone, Debug, Default)]
-struct Zone {
-    /// Its number, by which marks name it.
-    number: usize,
-    /// Dimension, what there is for pods, and what is free.
-    has: Vec<(usize, f64, f64)>,
-}
-
-/// What zones have left: zone by zone, dimension and amount.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Available(Vec<(usize, Vec<(usize, f64)>)>);
 
 // === impl Zones ===
 
 impl Zones {
-    /// Zones as a node's agent tells them.
-    pub fn of(topology: &NodeResourceTopology, dimensions: &Dimensions) -> Self {
-        let mut zones: Vec<Zone> = topology
-            .zones
-            .iter()
-            .filter(|zone| zone.kind == "Node")
-            .enumerate()
-            .map(|(at, zone)| {
-                let has = zone.resources.iter().filter_map(|resource| {
-                    let index = dimensions.find(&resource.name)?;
-                    let read = |amount| amount_of(dimensions, &resource.name, index, amount);
-                    Some((index, read(resource.allocatable), read(resource.available)))
-                });
-                Zone { number: zone_number(&zone.name).unwrap_or(at), has: has.collect() }
-            })
-            .collect();
-        zones.sort_by_key(|zone| zone.number);
-        zones.truncate(MOST_ZONES);
-        let (policy, pod_scope) = demands(topology);
-        Self { policy, pod_scope, zones }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.zones.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.zones.is_empty()
-    }
-
-    /// Whether any zone says what it has of a dimension.
-    pub(super) fn reports(&self, dimension: usize) -> bool {
-        self.zones.iter().any(|zone| zone.has.iter().any(|(index, ..)| *index == dimension))
-    }
-
-    /// How many zones an amount needs at least, were all of them empty; none if all are not enough.
-    pub(super) fn width(&self, dimension: usize, amount: f64) -> Option<usize> {
-        let of = |zone: &Zone| {
-            zone.has.iter().find(|(index, ..)| *index == dimension).map_or(0.0, |has| has.1)
-        };
-        let mut sizes: Vec<f64> = self.zones.iter().map(of).collect();
-        sizes.sort_by(|a, b| b.total_cmp(a));
-        let mut sum = 0.0;
-        sizes
-            .iter()
-            .position(|size| {
-                sum += size;
-                sum >= amount
-            })
-            .map(|at| at + 1)
-    }
-
-    /// What zones have before anything is taken: all of it, or what the node says is free.
-    pub(super) fn available(&self, all: bool) -> Available {
-        let amounts = |zone: &Zone| {
-            zone.has
-                .iter()
-                .map(|(index, allocatable, free)| (*index, if all { *allocatable } else { *free }))
-                .collect()
-        };
-        Available(self.zones.iter().map(|zone| (zone.number, amounts(zone))).collect())
-    }
-}
-
-// === impl Available ===
-
-impl Available {
-    /// Numbers of zones, in order.
-    pub(super) fn zones(&self) -> Vec<usize> {
-        self.0.iter().map(|(number, _)| *number).collect()
-    }
-
-    /// What a zone has of a dimension.
-    pub(super) fn of(&self, zone: usize, dimension: usize) -> f64 {
-        let zone = self.0.iter().find(|(number, _)| *number == zone);
-        let has = zone.and_then(|(_, has)| has.iter().find(|(index, _)| *index == dimension));
-        has.map_or(0.0, |(_, amount)| *amount)
-    }
-
-    /// Takes pieces away.
-    pub(super) fn take(&mut self, pieces: &[Piece]) {
-        self.shift(pieces, -1.0);
-    }
-
-    /// Gives pieces back.
-    pub(super) fn give(&mut self, pieces: &[Piece]) {
-        self.shift(pieces, 1.0);
-    }
-
-    fn shift(&mut self, pieces: &[Piece], by: f64) {
-        for (zone, dimension, amount) in pieces {
-            let zone = self.0.iter_mut().find(|(number, _)| number == zone);
-            let has =
-                zone.and_then(|(_, has)| has.iter_mut().find(|(index, _)| index == dimension));
-            if let Some((_, left)) = has {
-                *left += by * amount;
+    /// Zones as a node's agent tells them; none if it tells none.
+    pub fn of(topology: &NodeResourceTopology, dimensions: &Dimensions) -> Option<Self> {
+        let mut zones: Vec<Zone> = Vec::new();
+        let mut aware: Vec<usize> = Vec::new();
+        for zone in topology.zones.iter().filter(|zone| zone.kind == "Node") {
+            let mut allocatable = dimensions.zero();
+            let mut available = dimensions.zero();
+            for resource in &zone.resources {
+                let Some(i) = dimensions.find(&resource.name) else { continue };
+                let amount =
+                    |quantity: Quantity| amount_of(dimensions, &resource.name, i, quantity);
+                if let (Some(all), Some(left)) = (allocatable.get_mut(i), available.get_mut(i)) {
+                    *all += amount(resource.allocatable);
+                    *left += amount(resource.available);
+                }
+                aware.push(i);
             }
+            zones.push(Zone { name: zone.name.clone(), allocatable, available });
         }
+        if zones.is_empty() {
+            return None;
+        }
+        zones.sort_by_key(|zone| {
+            let digits =
+                zone.name.len() - zone.name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+            let number =
+                zone.name.get(zone.name.len() - digits..).and_then(|text| text.parse::<u64>().ok());
+            (number.is_none(), number, zone.name.clone())
+        });
+        aware.sort_unstable();
+        aware.dedup();
+        let (policy, by_pod) = policy(topology);
+        Some(Self { policy, by_pod, zones, aware })
     }
 }
 
-/// What a kubelet demands, and of what. The older way says both in one word.
-fn demands(topology: &NodeResourceTopology) -> (Policy, bool) {
+fn policy(topology: &NodeResourceTopology) -> (Policy, bool) {
     let attribute = |name: &str| {
         topology
             .attributes
@@ -161,20 +94,112 @@ fn demands(topology: &NodeResourceTopology) -> (Policy, bool) {
             .find(|attribute| attribute.name == name)
             .map(|attribute| attribute.value.as_str())
     };
-    let old = topology.topology_policies.first().map(String::as_str).unwrap_or_default();
-    let policy = match attribute("topologyManagerPolicy") {
-        Some("single-numa-node") => Policy::Single,
-        Some("restricted") => Policy::Restricted,
-        Some("best-effort") => Policy::BestEffort,
-        Some(_) => Policy::None,
-        None if old.starts_with("SingleNUMANode") => Policy::Single,
-        None if old.starts_with("Restricted") => Policy::Restricted,
-        None if old.starts_with("BestEffort") => Policy::BestEffort,
-        None => Policy::None,
+    if let Some(policy) = attribute("topologyManagerPolicy") {
+        let policy = match policy {
+            "single-numa-node" => Policy::SingleZone,
+            "restricted" => Policy::Restricted,
+            "best-effort" => Policy::BestEffort,
+            _ => Policy::None,
+        };
+        return (policy, attribute("topologyManagerScope") == Some("pod"));
+    }
+    match topology.topology_policies.first().map(String::as_str) {
+        Some("SingleNUMANodePodLevel") => (Policy::SingleZone, true),
+        Some("SingleNUMANodeContainerLevel") => (Policy::SingleZone, false),
+        Some("RestrictedPodLevel") => (Policy::Restricted, true),
+        Some("Restricted" | "RestrictedContainerLevel") => (Policy::Restricted, false),
+        Some("BestEffortPodLevel") => (Policy::BestEffort, true),
+        Some("BestEffort" | "BestEffortContainerLevel") => (Policy::BestEffort, false),
+        _ => (Policy::None, false),
+    }
+}
+
+/// Zones that a pod's marks say it has on a node: zone, dimension, amount. A mark that names a zone which the node does
+/// not have says nothing.
+pub fn placement_of(
+    meta: &Meta,
+    dimensions: &Dimensions,
+    zones: Option<&Zones>,
+) -> Vec<(usize, usize, f64)> {
+    #[derive(Deserialize)]
+    struct Part {
+        zone: String,
+        #[serde(default)]
+        amount: BTreeMap<String, Quantity>,
+    }
+    let Some(zones) = zones else { return Vec::new() };
+    let read = |name: &str| {
+        let parts: Vec<Part> = serde_json::from_str(meta.annotations.get(name)?).ok()?;
+        (!parts.is_empty()).then_some(parts)
     };
-    let pod_scope = match attribute("topologyManagerScope") {
-        Some(scope) => scope == "pod",
-        None => old.ends_with("PodLevel"),
+    let marks = read("kai.scheduler/numa-placement-observed")
+        .or_else(|| read("kai.scheduler/numa-placement-predicted"));
+    let mut placement = Vec::new();
+    for part in marks.unwrap_or_default() {
+        let Some(zone) = zones.zones.iter().position(|zone| zone.name == part.zone) else {
+            return Vec::new();
+        };
+        for (name, amount) in part.amount {
+            if let Some(i) = dimensions.find(&name) {
+                placement.push((zone, i, amount_of(dimensions, &name, i, amount)));
+            }
+        }
+    }
+    placement.sort_by_key(|(zone, i, _)| (*zone, *i));
+    placement
+}
+
+/// Whether a container runs before the others, and what it needs by dimension.
+pub type ContainerNeeds = (bool, Vec<(usize, f64)>);
+
+/// What containers of a pod need aligned, and whether their requests are their limits. Processors count where whole ones
+/// are asked for, and only then.
+pub fn needs_of(pod: &Pod, dimensions: &Dimensions) -> (Vec<ContainerNeeds>, bool) {
+    let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let guaranteed = containers().count() > 0 && containers().all(is_guaranteed);
+    let needs = |container: &Container| {
+        let mut needs = amounts(&container.resources.requests, dimensions);
+        let whole = |milli: f64| milli % 1000.0 == 0.0;
+        needs.retain(|(i, amount)| *i != CPU || (guaranteed && whole(*amount)));
+        needs
     };
-    (policy, pod_scope)
+    let init = pod.spec.init_containers.iter().map(|it| (it.restart_policy != "Always", needs(it)));
+    (init.chain(pod.spec.containers.iter().map(|it| (false, needs(it)))).collect(), guaranteed)
+}
+
+fn amounts(list: &ResourceList, dimensions: &Dimensions) -> Vec<(usize, f64)> {
+    list.iter()
+        .filter_map(|(name, amount)| {
+            let i = dimensions.find(name)?;
+            Some((i, amount_of(dimensions, name, i, amount)))
+        })
+        .collect()
+}
+
+fn is_guaranteed(container: &Container) -> bool {
+    let resources = &container.resources;
+    ["cpu", "memory"].iter().all(|name| {
+        let limit = resources.limits.get(name);
+        limit.is_some_and(|limit| {
+            !limit.is_zero() && resources.requests.get(name).is_none_or(|asked| asked == limit)
+        })
+    })
+}
+
+/// Whether a dimension is aligned for guaranteed pods only.
+pub(super) fn is_gated(dimensions: &Dimensions, i: usize) -> bool {
+    i == CPU || i == MEMORY || dimensions.name(i).starts_with("hugepages-")
+}
+
+/// The most that `width` zones could have of a dimension, for each width.
+pub(super) fn widths(zones: &Zones, i: usize) -> Vec<f64> {
+    let mut amounts: Vec<f64> = zones.zones.iter().map(|zone| at(&zone.allocatable, i)).collect();
+    amounts.sort_by(|a, b| b.total_cmp(a));
+    amounts
+        .into_iter()
+        .scan(0.0, |sum, amount| {
+            *sum += amount;
+            Some(*sum)
+        })
+        .collect()
 }

@@ -56,7 +56,12 @@ pub(super) fn task(
     fits(view, queues, job, [cpu, memory, gpu]).map_err(|_| NodeRefusal::OverCapacity)
 }
 
-fn fits(view: View<'_>, queues: &Table<QueueId, QueueShare>, job: JobId, asked: Quantities) -> Result<(), ()> {
+fn fits(
+    view: View<'_>,
+    queues: &Table<QueueId, QueueShare>,
+    job: JobId,
+    asked: Quantities,
+) -> Result<(), ()> {
     let spec = &view.snapshot.jobs[job];
     for queue in Proportion::up(view, spec.queue) {
         let share = &queues[queue];
@@ -108,7 +113,11 @@ fn check(
 }
 
 /// The first resource of which there would be too much: its name, the bound, what there is, what is asked.
-fn over(bound: Quantities, has: Quantities, asked: Quantities) -> Option<(&'static str, f64, f64, f64)> {
+fn over(
+    bound: Quantities,
+    has: Quantities,
+    asked: Quantities,
+) -> Option<(&'static str, f64, f64, f64)> {
     let rows = NAMES.iter().zip(bound).zip(has).zip(asked);
     rows.map(|(((name, bound), has), asked)| (*name, bound, has, asked))
         .find(|(_, bound, has, asked)| *bound != UNLIMITED && *asked != 0.0 && *bound < has + asked)

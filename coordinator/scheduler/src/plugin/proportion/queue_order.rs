@@ -41,7 +41,9 @@ pub(super) fn order(
             };
             dominant(with(l, left), l_may, total).total_cmp(&dominant(with(r, right), r_may, total))
         })
-        .then_with(|| dominant(l.allocated, l_may, total).total_cmp(&dominant(r.allocated, r_may, total)))
+        .then_with(|| {
+            dominant(l.allocated, l_may, total).total_cmp(&dominant(r.allocated, r_may, total))
+        })
         // May have less of all: first.
         .then_with(|| {
             let less = |a: Quantities, b: Quantities| !within(b, a) && within(a, b);
@@ -54,7 +56,13 @@ pub(super) fn order(
             }
         })
         // Older: first. Of one age, the right one.
-        .then_with(|| if spec(left).created < spec(right).created { Ordering::Less } else { Ordering::Greater })
+        .then_with(|| {
+            if spec(left).created < spec(right).created {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        })
 }
 
 fn over(share: &QueueShare) -> bool {

@@ -36,7 +36,8 @@ pub(super) fn may_lose(
     victim: JobId,
 ) -> bool {
     let jobs = &view.snapshot.jobs;
-    let Some((taker, loser)) = below_common(view, jobs[pending.job].queue, jobs[victim].queue) else {
+    let Some((taker, loser)) = below_common(view, jobs[pending.job].queue, jobs[victim].queue)
+    else {
         return true;
     };
     let (taker, loser) = (&queues[taker], &queues[loser]);
@@ -77,12 +78,14 @@ pub(super) fn is_lawful(
     for (queue, lost) in &units {
         let Some((up, down)) = below_common(view, taker, Some(*queue)) else { return false };
         let (up_share, down_share) = (&queues[up], &queues[down]);
-        let touched = lost.iter().fold([false; 3], |sum, unit| or(sum, unit.map(|amount| amount > 0.0)));
+        let touched =
+            lost.iter().fold([false; 3], |sum, unit| or(sum, unit.map(|amount| amount > 0.0)));
         for unit in lost {
             let rest = *left.entry(down).or_insert(down_share.allocated);
             let keeps_share = !within(rest, down_share.allocatable());
-            let restores_quota = within(plus(up_share.allocated, scenario.request), up_share.deserved)
-                && !within(rest, down_share.deserved);
+            let restores_quota =
+                within(plus(up_share.allocated, scenario.request), up_share.deserved)
+                    && !within(rest, down_share.deserved);
             if !keeps_share && !restores_quota {
                 return false;
             }
@@ -180,7 +183,11 @@ fn lost_by(view: View<'_>, victim: &Victim) -> Vec<Quantities> {
 }
 
 /// The ancestors of two queues just below the queue that is above both.
-fn below_common(view: View<'_>, one: Option<QueueId>, other: Option<QueueId>) -> Option<(QueueId, QueueId)> {
+fn below_common(
+    view: View<'_>,
+    one: Option<QueueId>,
+    other: Option<QueueId>,
+) -> Option<(QueueId, QueueId)> {
     let path = |queue: Option<QueueId>| {
         let mut path: Vec<QueueId> = Proportion::up(view, queue).collect();
         path.reverse();
@@ -188,6 +195,6 @@ fn below_common(view: View<'_>, one: Option<QueueId>, other: Option<QueueId>) ->
     };
     let (one, other) = (path(one), path(other));
     let mut pairs = one.iter().copied().zip(other.iter().copied());
-    let last = pairs.clone().last();
+    let last = pairs.clone().next_back();
     pairs.find(|(a, b)| a != b).or(last)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     framework::View,
-    snapshot::{GPU, NodeId, PODS, TopologyId, Id, Vector, at},
+    snapshot::{GPU, Id, NodeId, PODS, TopologyId, Vector, at},
 };
 
 /// How many kinds of pods are remembered.
@@ -54,7 +54,10 @@ impl Sums {
     }
 
     fn look(&mut self, view: View<'_>, id: TopologyId, node: NodeId) {
-        let Some(domain) = view.snapshot.nodes[node].domains.get(id.row()).copied().flatten() else { return };
+        let Some(domain) = view.snapshot.nodes[node].domains.get(id.row()).copied().flatten()
+        else {
+            return;
+        };
         let state = &view.state.nodes[node];
         let Some(before) = self.nodes.get_mut(node.row()) else { return };
         for i in 0..before.len() {
@@ -80,7 +83,13 @@ impl Sums {
     }
 
     /// The kind of pods that ask for so much, counted up to date.
-    pub(super) fn kind(&mut self, view: View<'_>, id: TopologyId, most: &Vector, wanted: usize) -> usize {
+    pub(super) fn kind(
+        &mut self,
+        view: View<'_>,
+        id: TopologyId,
+        most: &Vector,
+        wanted: usize,
+    ) -> usize {
         let known = self.kinds.iter().position(|kind| kind.most == *most && kind.wanted == wanted);
         let at = match known {
             Some(at) => at,
@@ -130,7 +139,10 @@ impl Kind {
     }
 
     fn look(&mut self, view: View<'_>, id: TopologyId, node: NodeId) {
-        let Some(domain) = view.snapshot.nodes[node].domains.get(id.row()).copied().flatten() else { return };
+        let Some(domain) = view.snapshot.nodes[node].domains.get(id.row()).copied().flatten()
+        else {
+            return;
+        };
         let now = self.room(view, node);
         let Some(before) = self.nodes.get_mut(node.row()) else { return };
         let change = now - *before;
@@ -153,7 +165,11 @@ impl Kind {
             return self.wanted as i64;
         }
         let gpu = at(&self.most, GPU);
-        let rest = if gpu > 0.0 && gpu < 1.0 { state.shared_rest(&view.snapshot.nodes[node]) } else { 0.0 };
+        let rest = if gpu > 0.0 && gpu < 1.0 {
+            state.shared_rest(&view.snapshot.nodes[node])
+        } else {
+            0.0
+        };
         let mut least = i64::MAX;
         for (i, asked) in self.most.iter().enumerate().filter(|(_, asked)| **asked > 0.0) {
             let free = state.free(i) + if i == GPU { rest } else { 0.0 };

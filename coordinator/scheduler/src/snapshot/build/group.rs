@@ -45,13 +45,15 @@ impl Builder<'_> {
             if !self.parameters.node_pool.takes(&object.metadata.labels) || self.backs_off(object) {
                 continue;
             }
-            let key = group_key(object.dialect(), &object.metadata.namespace, &object.metadata.name);
+            let key =
+                group_key(object.dialect(), &object.metadata.namespace, &object.metadata.name);
             if let Some(other) = objects.get(&key) {
                 let why = format!(
                     "PodGroup {}/{} has the same name, and pods name groups without a namespace: rename one",
                     other.metadata.namespace, other.metadata.name
                 );
-                let name = format!("PodGroup {}/{}", object.metadata.namespace, object.metadata.name);
+                let name =
+                    format!("PodGroup {}/{}", object.metadata.namespace, object.metadata.name);
                 self.leave_out(name, why);
                 continue;
             }
@@ -145,7 +147,9 @@ impl Builder<'_> {
         }
         for at in 1..members.len() {
             let parent = members.get(at).and_then(|member| member.parent).unwrap_or(ROOT);
-            if let Some(Member { kind: MemberKind::Set { children, .. }, .. }) = members.get_mut(parent) {
+            if let Some(Member { kind: MemberKind::Set { children, .. }, .. }) =
+                members.get_mut(parent)
+            {
                 children.push(at);
             }
         }
@@ -195,18 +199,24 @@ impl Builder<'_> {
         }
         let part = |part: &crate::input::SubGroup| Part {
             name: part.name.clone(),
-            parent: part.parent.as_ref().map(|parent| parent.to_lowercase()).filter(|name| !name.is_empty()),
+            parent: part
+                .parent
+                .as_ref()
+                .map(|parent| parent.to_lowercase())
+                .filter(|name| !name.is_empty()),
             min: part.min_member,
             min_parts: part.min_sub_group,
-            constraint: part.topology_constraint.as_ref().map(|constraint| self.constraint(constraint)),
+            constraint: part
+                .topology_constraint
+                .as_ref()
+                .map(|constraint| self.constraint(constraint)),
         };
         spec.sub_groups.iter().map(part).collect()
     }
 
     fn constraint(&self, constraint: &TopologyConstraint) -> Constraint {
-        let level = |level: &str| {
-            (!level.is_empty()).then(|| self.level(&constraint.topology, level))
-        };
+        let level =
+            |level: &str| (!level.is_empty()).then(|| self.level(&constraint.topology, level));
         Constraint {
             topology_name: constraint.topology.clone(),
             topology: self.topology_ids.get(constraint.topology.as_str()).copied(),
@@ -221,7 +231,10 @@ fn tree(parts: &[Part]) -> Result<Vec<(&Part, usize, bool)>, String> {
     let mut names = BTreeSet::new();
     for part in parts {
         if !names.insert(part.name.as_str()) {
-            return Err(format!("spec.subGroups names {} twice: give each subgroup a name of its own", part.name));
+            return Err(format!(
+                "spec.subGroups names {} twice: give each subgroup a name of its own",
+                part.name
+            ));
         }
     }
     let mut below: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
@@ -229,7 +242,10 @@ fn tree(parts: &[Part]) -> Result<Vec<(&Part, usize, bool)>, String> {
         if let Some(parent) = &part.parent
             && !names.contains(parent.as_str())
         {
-            return Err(format!("subgroup {} has the parent {parent}, which does not exist", part.name));
+            return Err(format!(
+                "subgroup {} has the parent {parent}, which does not exist",
+                part.name
+            ));
         }
         below.entry(part.parent.as_deref().unwrap_or("")).or_default().push(part);
     }

@@ -69,7 +69,8 @@ impl<'a> Builder<'a> {
             .node_resource_topologies
             .iter()
             .find(|topology| topology.metadata.name == object.metadata.name)
-            .map(|topology| Box::new(crate::plugin::numa::Zones::of(topology, &self.dimensions)));
+            .and_then(|topology| crate::plugin::numa::Zones::of(topology, &self.dimensions))
+            .map(Box::new);
         Node {
             name: object.metadata.name.clone(),
             labels: labels.clone(),
@@ -95,7 +96,8 @@ impl<'a> Builder<'a> {
     fn take_faulty(&self, name: &str, allocatable: &mut Vector) {
         for inventory in self.input.inventories.iter().filter(|inventory| inventory.node == name) {
             for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
-                let place = self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
+                let place =
+                    self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
                 if let Some(amount) = place {
                     *amount = (*amount - 1.0).max(0.0);
                 }
@@ -133,8 +135,10 @@ pub fn amount_of(
     index: usize,
     amount: crate::quantity::Quantity,
 ) -> f64 {
-    let plain = matches!(name, "memory" | "pods" | "ephemeral-storage" | "storage" | "nvidia.com/gpu" | "amd.com/gpu")
-        || dimensions.is_slice(index)
+    let plain = matches!(
+        name,
+        "memory" | "pods" | "ephemeral-storage" | "storage" | "nvidia.com/gpu" | "amd.com/gpu"
+    ) || dimensions.is_slice(index)
         || dimensions.is_npu(index);
     if plain || index == GPU { amount.value() as f64 } else { amount.milli() as f64 }
 }

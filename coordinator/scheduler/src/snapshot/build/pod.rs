@@ -6,12 +6,16 @@ use crate::{
     input::{self, BindRequest, Container, Phase, Pod},
     snapshot::{
         CPU, Class, ClassId, Constraints, Dimensions, GPU, GpuKind, GpuRequest, Job, JobId, MEMORY,
-        PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector, class::AlignedContainer,
-        slice_profile,
+        Node, NodeId, PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector,
+        class::AlignedContainer, slice_profile,
     },
 };
 
-use super::{Builder, class_id, group::{PLAIN, group_key}, node::amount_of};
+use super::{
+    Builder, class_id,
+    group::{PLAIN, group_key},
+    node::amount_of,
+};
 
 /// What makes two pods one class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,22 +60,28 @@ impl Builder<'_> {
         jobs: &HashMap<String, JobId>,
         job_table: &mut Table<JobId, Job>,
         pod_sets: &mut Table<PodSetId, PodSet>,
+        nodes: &Table<NodeId, Node>,
     ) -> (Table<TaskId, Task>, Table<ClassId, Class>) {
         let input = self.input;
         let mut requests: BTreeMap<(&str, &str), &BindRequest> = BTreeMap::new();
         for request in &input.bind_requests {
-            if !request.is_failed() && self.node_ids.contains_key(request.spec.selected_node.as_str()) {
+            if !request.is_failed()
+                && self.node_ids.contains_key(request.spec.selected_node.as_str())
+            {
                 let key = (request.metadata.namespace.as_str(), request.spec.pod_name.as_str());
                 requests.insert(key, request);
             }
         }
-        let keep_labels = input.pods.iter().any(|pod| pod.spec.affinity.as_ref().is_some_and(|affinity| {
-            affinity.pod_affinity != input::PodAffinity::default()
-                || affinity.pod_anti_affinity != input::PodAffinity::default()
-        }));
+        let keep_labels = input.pods.iter().any(|pod| {
+            pod.spec.affinity.as_ref().is_some_and(|affinity| {
+                affinity.pod_affinity != input::PodAffinity::default()
+                    || affinity.pod_anti_affinity != input::PodAffinity::default()
+            })
+        });
         let mut order: Vec<&Pod> = input.pods.iter().collect();
         order.sort_by(|a, b| {
-            (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name))
+            (&a.metadata.namespace, &a.metadata.name)
+                .cmp(&(&b.metadata.namespace, &b.metadata.name))
         });
         let mut tasks: Table<TaskId, Task> = Table::default();
         let mut classes = Table::default();
@@ -81,7 +91,9 @@ impl Builder<'_> {
             let request = if requests.is_empty() {
                 None
             } else {
-                requests.get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str())).copied()
+                requests
+                    .get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str()))
+                    .copied()
             };
             let key = if keep_labels { None } else { Plain::of(pod) };
             let seen = key.as_ref().and_then(|key| plain.iter().find(|(other, _)| other == key));
@@ -90,7 +102,8 @@ impl Builder<'_> {
                 None => {
                     let shape = self.shape(pod, keep_labels);
                     let dimensions = &self.dimensions;
-                    let id = class_id(&mut classes, &mut known, shape, |shape| class(shape, dimensions));
+                    let id =
+                        class_id(&mut classes, &mut known, shape, |shape| class(shape, dimensions));
                     plain.extend(key.filter(|_| plain.len() < PLAIN_KINDS).map(|key| (key, id)));
                     id
                 }
@@ -99,7 +112,7 @@ impl Builder<'_> {
                 input::Dialect::Kai => jobs.get(name).copied(),
                 _ => jobs.get(group_key(dialect, &pod.metadata.namespace, name).as_str()).copied(),
             });
-            let mut task = self.task(pod, class, request);
+            let mut task = self.task(pod, class, request, nodes);
             task.job = job;
             let id = TaskId(tasks.len() as u32);
             // A pod that failed is nobody's any more.
@@ -112,7 +125,10 @@ impl Builder<'_> {
                     .unwrap_or(PLAIN);
                 let sets = &job_table[job].pod_sets;
                 task.pod_set = sets.iter().copied().find(|set| pod_sets[*set].name == name);
-                if task.pod_set.is_none() && sets.len() == 1 && labels.get("kai.scheduler/subgroup-name").is_none() {
+                if task.pod_set.is_none()
+                    && sets.len() == 1
+                    && labels.get("kai.scheduler/subgroup-name").is_none()
+                {
                     task.pod_set = sets.iter().copied().find(|set| pod_sets[*set].name == PLAIN);
                 }
                 match task.pod_set {
@@ -125,7 +141,13 @@ impl Builder<'_> {
         (tasks, classes)
     }
 
-    fn task(&mut self, pod: &Pod, class: ClassId, request: Option<&BindRequest>) -> Task {
+    fn task(
+        &mut self,
+        pod: &Pod,
+        class: ClassId,
+        request: Option<&BindRequest>,
+        nodes: &Table<NodeId, Node>,
+    ) -> Task {
         let meta = &pod.metadata;
         let app = meta.labels.get("app").unwrap_or("");
         let reservation = app == self.parameters.resource_reservation_app_label;
@@ -140,6 +162,8 @@ impl Builder<'_> {
             }
             _ => gpu_groups(pod),
         };
+        let node = self.node_ids.get(node_name).copied();
+        let zones = node.and_then(|node| nodes[node].numa.as_deref());
         let role = meta.labels.get("training.kubeflow.org/job-role").unwrap_or("");
         Task {
             name: meta.name.clone(),
@@ -149,7 +173,7 @@ impl Builder<'_> {
             job: None,
             pod_set: None,
             status: self.status(pod, request),
-            node: self.node_ids.get(node_name).copied(),
+            node,
             groups: names.iter().map(|name| self.group(name)).collect(),
             created: meta.creation_timestamp,
             foreign: pod.spec.scheduler_name != self.parameters.scheduler_name,
@@ -157,9 +181,12 @@ impl Builder<'_> {
             utility: reservation || app == "scaling-pod",
             leads: matches!(role, "master" | "launcher"),
             head: meta.labels.get("ray.io/node-type") == Some("head"),
-            task_priority: meta.labels.get("kai.scheduler/task-priority").map(|text| text.parse().map_err(|_| ())),
+            task_priority: meta
+                .labels
+                .get("kai.scheduler/task-priority")
+                .map(|text| text.parse().map_err(|_| ())),
             nominated: self.node_ids.get(pod.status.nominated_node_name.as_str()).copied(),
-            numa: crate::plugin::numa::placement_of(meta, &self.dimensions),
+            numa: crate::plugin::numa::placement_of(meta, &self.dimensions, zones),
         }
     }
 
@@ -167,7 +194,12 @@ impl Builder<'_> {
         let deleted = pod.metadata.deletion_timestamp;
         match pod.status.phase {
             Phase::Running => match deleted {
-                Some(at) if self.now.duration_since(at) > self.parameters.stuck_in_releasing_threshold => Status::StuckInReleasing,
+                Some(at)
+                    if self.now.duration_since(at)
+                        > self.parameters.stuck_in_releasing_threshold =>
+                {
+                    Status::StuckInReleasing
+                }
                 Some(_) => Status::Releasing,
                 None => Status::Running,
             },
@@ -187,19 +219,23 @@ impl Builder<'_> {
         let mut gpu = GpuRequest::whole(asked.gpus);
         gpu.slices = slices(&asked.vector, &self.dimensions);
         let annotation = |name: &str| pod.metadata.annotations.get(name);
-        let memory = annotation("gpu-memory").and_then(|text| text.parse::<i64>().ok()).filter(|memory| *memory > 0);
+        let memory = annotation("gpu-memory")
+            .and_then(|text| text.parse::<i64>().ok())
+            .filter(|memory| *memory > 0);
         let fraction = annotation("gpu-fraction")
             .and_then(|text| text.trim().parse::<f64>().ok())
             .filter(|fraction| *fraction > 0.0 && *fraction <= 1.0);
         if let Some(memory) = memory {
             let slices = std::mem::take(&mut gpu.slices);
-            gpu = GpuRequest { kind: GpuKind::Memory, count: 1, portion: 0.0, memory, slices, ..gpu };
+            gpu =
+                GpuRequest { kind: GpuKind::Memory, count: 1, portion: 0.0, memory, slices, ..gpu };
         }
         if let Some(portion) = fraction {
             gpu = GpuRequest { kind: GpuKind::Fraction, count: 1, portion, memory: 0, ..gpu };
         }
         if gpu.is_shared()
-            && let Some(count) = annotation("gpu-fraction-num-devices").and_then(|text| text.parse::<i64>().ok())
+            && let Some(count) =
+                annotation("gpu-fraction-num-devices").and_then(|text| text.parse::<i64>().ok())
         {
             gpu.count = count;
             gpu.memory = if fraction.is_some() { 0 } else { memory.unwrap_or(0) };
@@ -229,7 +265,9 @@ impl Builder<'_> {
             constraints: self.constraints(pod, keep_labels),
             containers: containers
                 .into_iter()
-                .map(|(init, needs)| (init, needs.into_iter().map(|(i, x)| (i, x.to_bits())).collect()))
+                .map(|(init, needs)| {
+                    (init, needs.into_iter().map(|(i, x)| (i, x.to_bits())).collect())
+                })
                 .collect(),
             guaranteed,
         }
@@ -254,7 +292,9 @@ impl Builder<'_> {
         sum.add(&beside);
         sum.max(&peak);
         for (name, amount) in pod.spec.overhead.iter() {
-            let Some(index) = self.dimensions.find(name).filter(|index| *index != GPU) else { continue };
+            let Some(index) = self.dimensions.find(name).filter(|index| *index != GPU) else {
+                continue;
+            };
             if let Some(place) = sum.vector.get_mut(index) {
                 *place += amount_of(&self.dimensions, name, index, amount);
             }
@@ -323,10 +363,14 @@ impl Builder<'_> {
 
     fn constraints(&self, pod: &Pod, keep_labels: bool) -> Constraints {
         let containers = || pod.spec.containers.iter().chain(&pod.spec.init_containers);
-        let mut ports: Vec<_> =
-            containers().flat_map(|container| &container.ports).filter(|port| port.host_port > 0).cloned().collect();
+        let mut ports: Vec<_> = containers()
+            .flat_map(|container| &container.ports)
+            .filter(|port| port.host_port > 0)
+            .cloned()
+            .collect();
         ports.sort();
-        let affinity = pod.spec.affinity.clone().filter(|affinity| **affinity != input::Affinity::default());
+        let affinity =
+            pod.spec.affinity.clone().filter(|affinity| **affinity != input::Affinity::default());
         let missing_config_maps = self.missing_config_maps(pod);
         let (claims, missing_claims) = self.volume_claims(pod);
         let device_claims = self.device_claims(pod);
@@ -334,12 +378,14 @@ impl Builder<'_> {
             .iter()
             .filter(|name| {
                 !self.input.resource_claims.iter().any(|object| {
-                    object.metadata.namespace == pod.metadata.namespace && object.metadata.name == **name
+                    object.metadata.namespace == pod.metadata.namespace
+                        && object.metadata.name == **name
                 })
             })
             .map(|name| format!("claim {name} does not exist"))
             .collect();
-        let matters = keep_labels || !device_claims.is_empty() || !claims.is_empty() || affinity.is_some();
+        let matters =
+            keep_labels || !device_claims.is_empty() || !claims.is_empty() || affinity.is_some();
         Constraints {
             namespace: if matters { pod.metadata.namespace.clone() } else { String::new() },
             node_selector: pod.spec.node_selector.clone(),
@@ -349,19 +395,28 @@ impl Builder<'_> {
             missing_config_maps,
             claims,
             missing_claims,
-            labels: if keep_labels { pod.metadata.labels.clone() } else { input::Labels::default() },
+            labels: if keep_labels {
+                pod.metadata.labels.clone()
+            } else {
+                input::Labels::default()
+            },
             device_claims,
             bad_device_claims,
         }
     }
 
     fn missing_config_maps(&self, pod: &Pod) -> Vec<String> {
-        let shared = pod.metadata.annotations.get("runai/shared-gpu-configmap").filter(|name| !name.is_empty());
+        let shared = pod
+            .metadata
+            .annotations
+            .get("runai/shared-gpu-configmap")
+            .filter(|name| !name.is_empty());
         let mut missing = Vec::new();
         let mut check = |reference: &input::ConfigMapReference| {
             let exists = || {
                 self.input.config_maps.iter().any(|map| {
-                    map.metadata.namespace == pod.metadata.namespace && map.metadata.name == reference.name
+                    map.metadata.namespace == pod.metadata.namespace
+                        && map.metadata.name == reference.name
                 })
             };
             let made_later = shared.is_some_and(|prefix| reference.name.starts_with(prefix));
@@ -370,18 +425,22 @@ impl Builder<'_> {
             }
         };
         let spec = &pod.spec;
-        let containers =
-            || spec.containers.iter().chain(&spec.init_containers).chain(&spec.ephemeral_containers);
+        let containers = || {
+            spec.containers.iter().chain(&spec.init_containers).chain(&spec.ephemeral_containers)
+        };
         for volume in &spec.volumes {
-            let mounted =
-                containers().any(|container| container.volume_mounts.iter().any(|mount| mount.name == volume.name));
+            let mounted = containers().any(|container| {
+                container.volume_mounts.iter().any(|mount| mount.name == volume.name)
+            });
             if mounted {
                 volume.config_maps().for_each(&mut check);
             }
         }
         for container in containers() {
             for env in &container.env {
-                if let Some(reference) = env.value_from.as_ref().and_then(|from| from.config_map_key_ref.as_ref()) {
+                if let Some(reference) =
+                    env.value_from.as_ref().and_then(|from| from.config_map_key_ref.as_ref())
+                {
                     check(reference);
                 }
             }
@@ -413,7 +472,9 @@ impl<'a> Plain<'a> {
             && container.env.is_empty()
             && container.env_from.is_empty()
             && pod.metadata.annotations.iter().all(|(name, _)| {
-                !name.starts_with("gpu-") && !name.starts_with("nvidia.com/") && !name.starts_with("runai/")
+                !name.starts_with("gpu-")
+                    && !name.starts_with("nvidia.com/")
+                    && !name.starts_with("runai/")
             });
         plain.then_some(Self {
             requests: &container.resources.requests,
@@ -466,7 +527,9 @@ fn class(shape: &Shape, dimensions: &Dimensions) -> Class {
     let npu = (0..dimensions.len())
         .find(|index| dimensions.is_npu(*index) && crate::snapshot::at(&request, *index) > 0.0);
     let affinity = shape.constraints.affinity.as_deref();
-    let pods = |affinity: &input::PodAffinity| !affinity.required.is_empty() || !affinity.preferred.is_empty();
+    let pods = |affinity: &input::PodAffinity| {
+        !affinity.required.is_empty() || !affinity.preferred.is_empty()
+    };
     let mut class = Class {
         quantities: dimensions.quantities(&request),
         request,

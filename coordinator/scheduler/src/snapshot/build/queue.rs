@@ -42,7 +42,8 @@ impl Builder<'_> {
         }
         let mut links = Vec::new();
         for (name, (_, parent)) in &objects {
-            if let (Some(id), Some(parent)) = (self.queue_ids.get(name), self.queue_ids.get(parent)) {
+            if let (Some(id), Some(parent)) = (self.queue_ids.get(name), self.queue_ids.get(parent))
+            {
                 links.push((*id, *parent));
             }
         }
@@ -61,14 +62,19 @@ impl Builder<'_> {
             let (mut at, mut steps) = (name.as_str(), 0);
             let why = loop {
                 let Some((_, parent)) = objects.get(at) else {
-                    break Some(format!("its ancestor {at} does not exist: create it, or name another parentQueue"));
+                    break Some(format!(
+                        "its ancestor {at} does not exist: create it, or name another parentQueue"
+                    ));
                 };
                 if parent.is_empty() {
                     break None;
                 }
                 steps += 1;
                 if steps > objects.len() {
-                    break Some("its parents form a cycle: change spec.parentQueue of one of them".to_owned());
+                    break Some(
+                        "its parents form a cycle: change spec.parentQueue of one of them"
+                            .to_owned(),
+                    );
                 }
                 at = parent;
             };

@@ -59,7 +59,12 @@ impl Builder<'_> {
                 continue;
             }
             let nodes = bound.then(|| self.volume_nodes(&claim.spec.volume_name)).flatten();
-            let size = claim.spec.resources.requests.get("storage").map_or(0, crate::quantity::Quantity::value);
+            let size = claim
+                .spec
+                .resources
+                .requests
+                .get("storage")
+                .map_or(0, crate::quantity::Quantity::value);
             let key = format!("{}/{name}", pod.metadata.namespace);
             claims.push(StorageClaim { key, class, size, bound, nodes });
         }
@@ -68,13 +73,18 @@ impl Builder<'_> {
 
     /// Nodes that reach a volume; none if all do.
     fn volume_nodes(&self, volume: &str) -> Option<Vec<u32>> {
-        let volume = self.input.persistent_volumes.iter().find(|known| known.metadata.name == volume)?;
+        let volume =
+            self.input.persistent_volumes.iter().find(|known| known.metadata.name == volume)?;
         let selector = volume.spec.node_affinity.as_ref()?.required.as_ref()?;
-        let reached = self.input.nodes.iter().filter(|node| {
-            selector.matches(&node.metadata.name, &node.metadata.labels)
-        });
-        let mut ids: Vec<u32> =
-            reached.filter_map(|node| self.node_ids.get(node.metadata.name.as_str())).map(|id| id.0).collect();
+        let reached = self
+            .input
+            .nodes
+            .iter()
+            .filter(|node| selector.matches(&node.metadata.name, &node.metadata.labels));
+        let mut ids: Vec<u32> = reached
+            .filter_map(|node| self.node_ids.get(node.metadata.name.as_str()))
+            .map(|id| id.0)
+            .collect();
         ids.sort_unstable();
         Some(ids)
     }

@@ -1,6 +1,6 @@
 //! Topologies: a node belongs to one if it has a label for every level.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use crate::snapshot::{Domain, Id, Node, NodeId, Table, Topology, TopologyId};
 
@@ -24,12 +24,10 @@ impl Builder<'_> {
         for object in objects {
             let levels: Vec<String> =
                 object.spec.levels.iter().map(|level| level.node_label.clone()).collect();
-            let mut topology = Topology {
-                name: object.metadata.name.clone(),
-                levels,
-                domains: vec![root()],
-            };
-            let mut known = BTreeMap::new();
+            let mut topology =
+                Topology { name: object.metadata.name.clone(), levels, domains: vec![root()] };
+            // Only asked by name: its order decides nothing.
+            let mut known = HashMap::new();
             for (id, node) in nodes.entries() {
                 let place = topology.place(id, node, &mut known);
                 if let Some(list) = places.get_mut(id.row()) {
@@ -39,7 +37,8 @@ impl Builder<'_> {
             let id = topologies.push(topology);
             self.topology_ids.insert(object.metadata.name.as_str(), id);
         }
-        let places = places.into_iter().enumerate().map(|(row, list)| (NodeId::of(row), list)).collect();
+        let places =
+            places.into_iter().enumerate().map(|(row, list)| (NodeId::of(row), list)).collect();
         (topologies, places)
     }
 
@@ -59,11 +58,11 @@ impl Builder<'_> {
 
 impl Topology {
     /// Puts a node into its domains; says which is its finest.
-    fn place(
+    fn place<'n>(
         &mut self,
         id: NodeId,
-        node: &Node,
-        known: &mut BTreeMap<(usize, String), usize>,
+        node: &'n Node,
+        known: &mut HashMap<(usize, &'n str), usize>,
     ) -> Option<usize> {
         let mut values = Vec::with_capacity(self.levels.len());
         for level in &self.levels {
@@ -73,17 +72,14 @@ impl Topology {
         if let Some(root) = self.domains.first_mut() {
             root.nodes.push(id);
         }
-        let mut path = String::new();
         for (depth, value) in values.iter().enumerate() {
-            if depth > 0 {
-                path.push('.');
-            }
-            path.push_str(value);
             let next = self.domains.len();
-            let domain = *known.entry((at, path.clone())).or_insert(next);
+            let domain = *known.entry((at, *value)).or_insert(next);
             if domain == next {
+                let above = self.domains.get(at).map_or("", |parent| parent.id.as_str());
+                let id = if depth == 0 { (*value).to_owned() } else { format!("{above}.{value}") };
                 self.domains.push(Domain {
-                    id: path.clone(),
+                    id,
                     depth: depth + 1,
                     parent: Some(at),
                     children: Vec::new(),
