@@ -2,6 +2,8 @@
 //!
 //! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable`,
 //! `muster-modelserving` and `muster-pipeline`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and clusters, tried on files.
+//! `muster-modelserving` and `muster-scheduler`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
@@ -12,6 +14,7 @@ mod migrate;
 mod modelserving;
 mod plan;
 mod ranktable;
+mod simulate;
 mod template;
 pub mod trainjob;
 
@@ -69,6 +72,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
         Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
         Command::Dijobs(args) => dijobs::list(&args, out),
+        Command::Simulate(args) => simulate::simulate(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }
