@@ -355,7 +355,11 @@ pub struct TrainjobArgs {
     /// ConfigMaps of rank table templates and their parsers: a file or a folder, may be given more than once
     #[arg(long, value_name = "DIR_OR_FILE")]
     pub templates: Vec<PathBuf>,
+}
+
 /// Settings of `simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
 The file holds lists of Kubernetes objects (nodes, pods, queues, podGroups, topologies, ...), or is a snapshot of
 KAI Scheduler (also the .zip), or a file that has one of these under `input`. Its own configuration counts, unless
 --config names another: KAI's configuration file, or a SchedulingShard.
@@ -381,6 +385,7 @@ pub struct SimulateArgs {
     /// How decisions are printed
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: SimulateOutput,
+}
 
 /// How decisions are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,10 +1,9 @@
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs and DIJobs, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs, DIJobs and clusters, tried
+//! on files.
 //!
-//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable`,
-//! `muster-modelserving` and `muster-pipeline`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and clusters, tried on files.
-//! `muster-modelserving` and `muster-scheduler`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
-//! 2 where the command was not understood or a file cannot be read.
+//! This crate reads files and prints; what it prints is decided by the pure crates beside it. Results go to stdout, errors
+//! with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and 2 where the
+//! command was not understood or a file cannot be read.
 
 pub mod args;
 mod dijobs;
