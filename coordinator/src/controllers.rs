@@ -2,3 +2,5 @@
 
 pub mod modelserving;
 pub mod ranktable;
+pub mod runtime;
+pub mod trainjob;

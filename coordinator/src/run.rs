@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::certs::{Certificates, Names};
 use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Shown};
+use crate::controllers::trainjob;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
@@ -114,11 +115,16 @@ impl Coordinator {
         let caches = wiring.caches();
         let (keeper, certificates) = wiring.certificates();
         wiring.hub(&hub, hub_listener, &certificates)?;
-        wiring.webhooks(webhook_listener, &certificates, caches.templates.clone())?;
+        let rules = Arc::new(trainjob::Rules::new(muster_pipeline::Settings {
+            injection: wiring.settings.injection.clone(),
+            ..muster_pipeline::Settings::default()
+        }));
+        wiring.webhooks(webhook_listener, &certificates, &caches, rules.clone())?;
         let standing = wiring.election(addresses.hub);
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
+        let jobs = trainjob::Shown::default();
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -127,6 +133,8 @@ impl Coordinator {
             certificates: certificates.clone(),
             groups: groups.clone(),
             servings: servings.clone(),
+            jobs: jobs.clone(),
+            rules,
         });
         let ready = wiring.ready(&caches, &certificates);
         let Wiring { settings, registry, stop, mut parts, .. } = wiring;
@@ -138,6 +146,7 @@ impl Coordinator {
             hub: hub.clone(),
             groups,
             servings,
+            jobs,
             registry: Arc::new(registry),
             log,
         };

@@ -18,6 +18,8 @@ use crate::controllers::modelserving;
 use crate::controllers::modelserving::shown::ServingStatus;
 use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
+use crate::controllers::trainjob;
+use crate::controllers::trainjob::shown::JobLine;
 use crate::hub::Hub;
 use crate::lead::Standing;
 
@@ -40,6 +42,8 @@ pub struct Status {
     pub groups: Shown,
     /// The ModelServings.
     pub servings: modelserving::Shown,
+    /// The TrainJobs.
+    pub jobs: trainjob::Shown,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -66,6 +70,8 @@ pub struct Snapshot {
     pub groups: Vec<Arc<GroupStatus>>,
     /// The ModelServings; only a leader knows them.
     pub servings: Vec<Arc<ServingStatus>>,
+    /// The TrainJobs; only a leader knows them.
+    pub jobs: Vec<Arc<JobLine>>,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
 }
@@ -106,6 +112,7 @@ impl Status {
             ready: *self.ready.borrow(),
             groups: self.groups.all(),
             servings: self.servings.all(),
+            jobs: self.jobs.all(),
             nodes: self.nodes(),
         }
     }
@@ -144,6 +151,7 @@ impl Status {
                 "/v1/servings",
                 get(async |State(status): State<Self>| Json(status.servings.all())),
             )
+            .route("/v1/jobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(
                 "/metrics",

@@ -1,6 +1,7 @@
 //! The parts of a coordinator, one per function.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, PodStatus};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -23,12 +24,14 @@ use crate::certs::{Certificates, Keeper};
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
+use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
+use crate::controllers::trainjob::{self, kinds};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, modelserving as servings, pods};
+use crate::webhook::{Webhooks, modelserving as servings, pods, trainjob as jobs};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -51,6 +54,8 @@ pub(super) struct Counters {
     pub tables: ranktable::Metrics,
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
+    /// Of TrainJobs.
+    pub jobs: trainjob::Metrics,
 }
 
 /// What is known of the cluster.
@@ -64,6 +69,8 @@ pub(super) struct Caches {
     pub templates: Templates,
     /// ModelServings and what they have.
     pub servings: modelserving::Sources,
+    /// TrainJobs, their runtimes and what they have.
+    pub jobs: trainjob::Sources,
 }
 
 // === impl Wiring ===
@@ -81,6 +88,7 @@ impl Wiring {
         let metrics = Counters::default();
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
+        metrics.jobs.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -108,7 +116,9 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
-        Caches { pods, records, templates, servings }
+        let volcano = servings.pod_group_definition.clone();
+        let jobs = self.jobs(volcano, templates.clone());
+        Caches { pods, records, templates, servings, jobs }
     }
 
     /// ModelServings and what they have. The cluster may not know all of these kinds, or not yet.
@@ -142,6 +152,49 @@ impl Wiring {
             pod_group_definition,
             records,
             templates,
+        }
+    }
+
+    /// TrainJobs, their runtimes and what they have. Nothing is watched before the cluster knows TrainJobs.
+    fn jobs(
+        &mut self,
+        volcano: Watch<CustomResourceDefinition>,
+        templates: Templates,
+    ) -> trainjob::Sources {
+        use kinds::definition;
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let all = watcher::Config::default;
+        let job = self.definition(definition::TRAIN_JOB);
+        let runtime = self.definition(definition::RUNTIME);
+        let cluster_runtime = self.definition(definition::CLUSTER_RUNTIME);
+        let job_set = self.definition(definition::JOB_SET);
+        let coscheduling = self.definition(definition::COSCHEDULING);
+        let kai = self.definition(definition::KAI);
+        let definitions =
+            vec![job.clone(), job_set.clone(), coscheduling.clone(), volcano.clone(), kai.clone()];
+        macro_rules! follow {
+            ($name:literal, $trim:expr, $once:expr) => {{
+                let (found, follow) = watch(Api::all(client.clone()), all(), $trim);
+                self.start($name, follow.run_once_defined($once.clone(), stop.clone()));
+                found
+            }};
+        }
+        trainjob::Sources {
+            jobs: follow!("jobs", trim, job),
+            runtimes: follow!("runtimes", trim, runtime),
+            cluster_runtimes: follow!("cluster runtimes", trim, cluster_runtime),
+            job_sets: follow!("job sets", trim_made, job_set),
+            config_maps: follow!("config maps of jobs", trim_config_map, job),
+            secrets: follow!("secrets of jobs", trim_secret, job),
+            coscheduling: follow!("pod groups of scheduler plugins", trim_made, coscheduling),
+            volcano: follow!("pod groups of jobs", trim_made, volcano),
+            kai: follow!("pod groups with queues", trim_made, kai),
+            limit_ranges: follow!("limit ranges", trim, job),
+            runtime_classes: follow!("runtime classes", trim, job),
+            priority_classes: follow!("priority classes", trim, job),
+            definitions,
+            templates,
+            read: trainjob::sources::Read::default(),
         }
     }
 
@@ -188,12 +241,18 @@ impl Wiring {
         &mut self,
         listener: TcpListener,
         certificates: &Certificates,
-        templates: Templates,
+        caches: &Caches,
+        rules: Arc<trainjob::Rules>,
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
+        let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
-            .on("/validate-modelservings", servings::validate);
+            .on("/validate-modelservings", servings::validate)
+            .on(jobs::DEFAULTS, jobs::mutate)
+            .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
+            .on(jobs::RUNTIMES, jobs::validate_new_runtime)
+            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
@@ -232,6 +291,7 @@ impl Wiring {
             let all = async {
                 caches.pods.ready().await;
                 caches.servings.ready().await;
+                caches.jobs.ready().await;
                 certificates.ready().await;
                 ready.send_replace(true);
                 // Somebody may ask for as long as the coordinator runs.
