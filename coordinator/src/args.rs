@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use muster_program::duration;
 use muster_program::log::LogFormat;
 
@@ -17,12 +17,17 @@ Examples:
   muster-coordinator                          in a pod of the Deployment, all by default
   muster-coordinator --namespace dev --hub 127.0.0.1:8443 --certificate-name localhost
                                               on a desk, with KUBECONFIG set
+  muster-coordinator crd | kubectl apply --server-side -f -
+                                              the definitions of TrainJobs and their runtimes
   curl localhost:9640/                        who leads, which groups have their tables";
 
 /// The coordinator of Muster: it makes the rank tables of all groups of pods, and speaks with the agents of all nodes.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "muster-coordinator", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "muster-coordinator", version, max_term_width = 100, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Args {
+    /// What to do instead of running.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// Namespace of the coordinator: its Lease, its certificates
     #[arg(long, value_name = "NAME", default_value = "muster-system", env = "POD_NAMESPACE")]
     pub namespace: String,
@@ -77,6 +82,13 @@ pub struct Args {
     /// How log lines look
     #[arg(long, value_enum, default_value_t)]
     pub log_format: LogFormat,
+}
+
+/// What to do instead of running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Print the CustomResourceDefinitions that are made of types: kubectl apply --server-side -f -
+    Crd,
 }
 
 /// How tables reach pods.

@@ -1,7 +1,7 @@
-//! `musterctl`: what Muster would do with templates, pods, tables and ModelServings, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and TrainJobs, tried on files.
 //!
-//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable` and
-//! `muster-modelserving`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
+//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable`,
+//! `muster-modelserving` and `muster-pipeline`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
@@ -12,11 +12,14 @@ mod modelserving;
 mod plan;
 mod ranktable;
 mod template;
+pub mod trainjob;
 
 use std::fmt::Display;
 use std::io::Write;
 
-use args::{Args, Command, ModelservingCommand, RanktableCommand, TemplateCommand};
+use args::{
+    Args, Command, ModelservingCommand, RanktableCommand, TemplateCommand, TrainjobCommand,
+};
 
 /// Why a command ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +66,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
+        Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

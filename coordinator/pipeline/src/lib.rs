@@ -33,6 +33,7 @@ pub mod runtime;
 pub mod settings;
 pub mod snapshot;
 pub mod status;
+pub mod tidy;
 pub mod upsert;
 pub mod validate;
 

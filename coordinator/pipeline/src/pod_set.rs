@@ -15,14 +15,37 @@ pub struct PodSet {
     pub ancestor: Option<String>,
     /// How many pods each of its Jobs has.
     pub count: i32,
-    /// Where they are reached.
-    pub endpoints: Vec<String>,
+    /// Where they are reached, once the stage PodNetwork has found out.
+    pub endpoints: Endpoints,
     /// What one pod asks for. It is counted where somebody wants to know.
     pub requests: Resources,
     /// The replicated job, as JSON.
     pub job: Map<String, Value>,
     /// How many ports each container had, to begin with.
     ports: Vec<usize>,
+}
+
+/// Where the pods of a job are reached. They are counted, not listed: there may be very many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// What their names begin with: `<job>-<replicated job>`.
+    pub prefix: String,
+    /// Their domain.
+    pub domain: String,
+    /// How many Jobs.
+    pub jobs: i32,
+    /// How many pods each has.
+    pub pods: i32,
+}
+
+// === impl Endpoints ===
+
+impl Endpoints {
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = String> + '_ {
+        let all = (0..self.jobs).flat_map(|job| (0..self.pods).map(move |pod| (job, pod)));
+        all.map(|(job, pod)| format!("{}-{job}-{pod}.{}", self.prefix, self.domain))
+    }
 }
 
 // === impl PodSet ===

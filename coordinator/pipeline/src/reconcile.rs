@@ -155,7 +155,7 @@ impl Pass<'_> {
         self.suspend(&mut status);
         if known {
             let made = failure.is_none() && plan.apply.iter().any(is_job_set);
-            match self.from_workload(&status, made) {
+            match self.workload_status(&status, made) {
                 Ok(Some(found)) => status = found,
                 Ok(None) => {}
                 Err(fault) => errors.push(fault.0),
@@ -168,7 +168,7 @@ impl Pass<'_> {
     }
 
     /// The status as the workload says, but a deadline that is over stays over.
-    fn from_workload(
+    fn workload_status(
         &self,
         status: &TrainJobStatus,
         made: bool,

@@ -16,7 +16,7 @@ use super::{
     Watch, WatchExtension,
 };
 use crate::info::Info;
-use crate::pod_set::PodSet;
+use crate::pod_set::{Endpoints, PodSet};
 use crate::reconcile::is_finished;
 use crate::registry::Registry;
 use crate::{name, status, upsert};
@@ -50,11 +50,12 @@ impl PodNetwork for JobSetPlugin {
         let network = info.rest.get("network").and_then(|network| network.get("subdomain"));
         let domain = network.and_then(Value::as_str).unwrap_or(job.name()).to_owned();
         for pods in &mut info.pod_sets {
-            let (name, count) = (&pods.name, pods.count);
-            pods.endpoints = (0..pods.replicas().max(0))
-                .flat_map(|replica| (0..count).map(move |pod| (replica, pod)))
-                .map(|(replica, pod)| format!("{}-{name}-{replica}-{pod}.{domain}", job.name()))
-                .collect();
+            pods.endpoints = Endpoints {
+                prefix: format!("{}-{}", job.name(), pods.name),
+                domain: domain.clone(),
+                jobs: pods.replicas(),
+                pods: pods.count,
+            };
         }
         Ok(())
     }
