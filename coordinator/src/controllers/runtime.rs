@@ -21,10 +21,10 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use super::trainjob::kinds::{ClusterRuntime, Job, LocalRuntime, Written as _};
+use super::trainjob::kinds::{ClusterRuntime, Job, LocalRuntime, Written as _, version};
 use super::trainjob::sources::{RuntimeId, Sources};
 use super::trainjob::{Key, Metrics};
-use crate::watch::{Missed, drain, heard};
+use crate::watch::{Missed, drain, heard, is_newer};
 use crate::write::{WriteError, Writer};
 
 /// After an error it is tried again.
@@ -49,6 +49,8 @@ struct Feed {
 struct Usage {
     runtimes: HashMap<Key, RuntimeId>,
     users: HashMap<RuntimeId, HashSet<Key>>,
+    /// The version that our last write made of a runtime, until the caches have it.
+    written: HashMap<RuntimeId, String>,
 }
 
 /// Keeps the finalizers right until it is stopped, or until this coordinator does not lead any more.
@@ -63,7 +65,7 @@ pub async fn run(sources: Sources, writer: Writer, metrics: Metrics, stop: Cance
     loop {
         let mut failed = false;
         for id in std::mem::take(&mut open) {
-            match settle(&sources, &usage, &writer, &id).await {
+            match settle(&sources, &mut usage, &writer, &id).await {
                 Ok(wrote) => {
                     if wrote {
                         metrics.wrote("finalizer", id.0.kind());
@@ -123,7 +125,7 @@ fn take(sources: &Sources, usage: &mut Usage, open: &mut BTreeSet<RuntimeId>, ch
 /// Puts the finalizer on a runtime, or takes it off. Whether something was written.
 async fn settle(
     sources: &Sources,
-    usage: &Usage,
+    usage: &mut Usage,
     writer: &Writer,
     id: &RuntimeId,
 ) -> Result<bool, WriteError> {
@@ -137,24 +139,31 @@ async fn settle(
         }
     };
     let Some(metadata) = metadata else { return Ok(false) };
+    // What we have written is on its way here, and with it another look.
+    let seen = metadata.resource_version.as_deref().unwrap_or_default();
+    if usage.written.get(id).is_some_and(|written| is_newer(written, seen)) {
+        return Ok(false);
+    }
+    usage.written.remove(id);
     let used = usage.users.contains_key(id);
     let Some(finalizers) = in_use::finalizers(&metadata, used) else { return Ok(false) };
     // A list is replaced as a whole: not if somebody else has changed it.
-    let version = &metadata.resource_version;
-    let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": version}});
+    let read = &metadata.resource_version;
+    let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": read}});
     let client = writer.client().clone();
     let written = match kind {
         RuntimeKind::Namespaced => {
             let api: Api<LocalRuntime> = Api::namespaced(client, namespace);
-            writer.merge(&api, name, &change).await.map(drop)
+            writer.merge(&api, name, &change).await.map(|it| version(&it))
         }
         RuntimeKind::Cluster => {
             let api: Api<ClusterRuntime> = Api::all(client);
-            writer.merge(&api, name, &change).await.map(drop)
+            writer.merge(&api, name, &change).await.map(|it| version(&it))
         }
     };
     match written {
-        Ok(()) => {
+        Ok(version) => {
+            usage.written.insert(id.clone(), version);
             tracing::info!(
                 kind = kind.kind(),
                 namespace,
@@ -166,7 +175,7 @@ async fn settle(
         }
         Err(WriteError::Gone { .. }) => Ok(false),
         // News of it are on their way, and with them another look.
-        Err(WriteError::Conflict { .. }) if is_old(sources, id, version.as_deref()) => Ok(false),
+        Err(WriteError::Conflict { .. }) if is_old(sources, id, read.as_deref()) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -12,6 +12,7 @@ use muster_coordinator::args::Args;
 use muster_coordinator::conditions::reason;
 use muster_coordinator::controllers::modelserving;
 use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
+use muster_coordinator::controllers::trainjob;
 use muster_coordinator::{events, hub, lead, webhook};
 use muster_tests::World;
 use muster_tests::world::{Seen, table_file};
@@ -149,6 +150,10 @@ fn counted() -> Result<String> {
     servings.writes.get_or_create(&write).inc();
     servings.errors.get_or_create(&modelserving::metrics::Reason { reason: "any" }).inc();
     servings.register(&mut registry);
+    let jobs = trainjob::Metrics::default();
+    jobs.wrote("any", "any");
+    jobs.failed("any");
+    jobs.register(&mut registry);
     let streams = hub::metrics::Metrics::default();
     let any = hub::metrics::Reason { reason: "any".to_owned() };
     streams.refused_streams.get_or_create(&any).inc();

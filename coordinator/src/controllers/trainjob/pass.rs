@@ -197,6 +197,7 @@ impl Looker {
         let found = self.sources.metadata(Thing::JobSet, &self.key.namespace, job.name());
         let Some(found) = found.filter(|found| {
             found.deletion_timestamp.is_none()
+                && !kept.is_deleted(found.uid.as_deref())
                 && controller(found).is_some_and(|owner| owner.uid == job.uid())
         }) else {
             return Ok(Ok(()));
@@ -209,7 +210,7 @@ impl Looker {
         match writer.delete_raw(&api, "JobSet", job.name(), &params).await {
             Ok(()) => {
                 self.outlets.metrics.wrote("delete", "JobSet");
-                kept.deleted(Thing::JobSet, job.name());
+                kept.deleted(job.name(), found.uid);
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(self.failed(error)?)),

@@ -31,6 +31,8 @@ pub struct Kept {
     made: BTreeMap<(Thing, String), (Instant, Value)>,
     /// The job itself, after its status was written.
     job: Option<(Instant, Value)>,
+    /// The JobSet that was deleted, until the caches have that.
+    deleted: Option<String>,
     /// What was applied of kinds that are not watched.
     unwatched: BTreeMap<(String, String), Value>,
     /// The last event.
@@ -100,9 +102,15 @@ impl Kept {
         self.job = Some((now, job));
     }
 
-    /// Something was deleted.
-    pub fn deleted(&mut self, thing: Thing, name: &str) {
-        self.made.remove(&(thing, name.to_owned()));
+    /// The JobSet of this uid was deleted.
+    pub fn deleted(&mut self, name: &str, uid: Option<String>) {
+        self.made.remove(&(Thing::JobSet, name.to_owned()));
+        self.deleted = uid;
+    }
+
+    /// Whether the JobSet of this uid was deleted.
+    pub fn is_deleted(&self, uid: Option<&str>) -> bool {
+        uid.is_some() && self.deleted.as_deref() == uid
     }
 
     /// Whether an event is worth saying.

@@ -117,7 +117,9 @@ async fn what_others_do_to_a_suspended_jobs_objects_is_undone_and_what_runs_is_l
         .nodes_of(Profile::Cpu, 1)
         .coordinators(1)
         .run(async |world| {
-            world.create_object(torch("plain", held())).await?;
+            let mut pod = held();
+            pod["metadata"]["annotations"] = json!({"flavour": "ours"});
+            world.create_object(torch("plain", pod)).await?;
             let mut suspended = job("edited", "plain", 2);
             suspended["spec"]["suspend"] = json!(true);
             world.train(suspended).await?;
@@ -138,15 +140,16 @@ async fn what_others_do_to_a_suspended_jobs_objects_is_undone_and_what_runs_is_l
             sets.patch("edited", &PatchParams::default(), &hand).await?;
             restored("suspended again", "/spec/suspend", json!(true)).await?;
             // By another manager, who takes the field by force.
-            let image = "/spec/replicatedJobs/0/template/spec/template/spec/containers/0/image";
+            let flavour =
+                "/spec/replicatedJobs/0/template/spec/template/metadata/annotations/flavour";
             let theirs = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
                 "metadata": {"name": "edited"},
-                "spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec":
-                    {"containers": [{"name": "node", "image": "theirs:1"}]}}}}}]}});
+                "spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template":
+                    {"metadata": {"annotations": {"flavour": "theirs"}}}}}}]}});
             let force = PatchParams::apply("somebody").force();
             sets.patch("edited", &force, &Patch::Apply(theirs)).await?;
-            restored("our image", image, json!(muster_tests::world::HOLD)).await?;
-            // The snapshot is another's: said, and not touched.
+            restored("our flavour", flavour, json!("ours")).await?;
+            // What runs is theirs.
             super::change(world, "edited", json!({"spec": {"suspend": false}})).await?;
             world.pods_in(&selector("edited"), 2, "Running").await?;
             let label = Patch::Merge(json!({"metadata": {"labels": {"by": "hand"}}}));
