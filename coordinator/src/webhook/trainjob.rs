@@ -110,3 +110,90 @@ fn answer(verdict: Verdict) -> Answer {
 fn refuse(code: u16, message: impl ToString) -> Answer {
     Answer::Deny { code, message: message.to_string() }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook.yaml");
+
+    fn runtime(replicas: u32) -> Value {
+        let container = json!({"name": "node", "image": "trainer:1"});
+        let labels = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+        json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": "torch"},
+            "spec": {"template": {"spec": {"replicatedJobs": [{"name": "node", "replicas": replicas,
+                "template": {"metadata": {"labels": labels},
+                    "spec": {"template": {"spec": {"containers": [container]}}}}}]}}}})
+    }
+
+    fn request(operation: &str, object: &Value, old: &Value) -> Request {
+        serde_json::from_value(json!({
+            "uid": "u1",
+            "kind": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": object["kind"]},
+            "resource": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "resource": "any"},
+            "operation": operation, "userInfo": {}, "name": object["metadata"]["name"],
+            "object": object, "oldObject": old,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_runtime_that_is_wrong_is_refused_with_its_field() {
+        let created =
+            |replicas| validate_runtime(&request("CREATE", &runtime(replicas), &Value::Null));
+        assert_eq!(created(1), Answer::allow());
+        let Answer::Deny { code, message } = created(2) else { panic!("taken") };
+        assert_eq!(code, 403);
+        let field =
+            "spec.template.spec.replicatedJobs[0].replicas: Invalid value: 2: always must be 1";
+        assert!(message.starts_with(field), "{message}");
+    }
+
+    #[test]
+    fn a_wrong_runtime_of_before_may_lose_its_finalizer_but_not_become_wrong_in_another_way() {
+        let (mut old, mut new) = (runtime(2), runtime(2));
+        old["metadata"]["finalizers"] = json!(["trainer.kubeflow.org/resource-in-use"]);
+        assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
+        new["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = json!(3);
+        let update = request("UPDATE", &new, &old);
+        assert!(matches!(validate_runtime(&update), Answer::Deny { code: 403, .. }));
+        assert_eq!(validate_new_runtime(&update), Answer::allow(), "as the original has it");
+        new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
+    }
+
+    #[test]
+    fn a_patch_of_a_new_job_gets_a_time() {
+        let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": "a", "namespace": "b"},
+            "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": [{"manager": "a.b/c"}]}});
+        let Answer::Patch { patch, .. } = mutate(&request("CREATE", &job, &Value::Null)) else {
+            panic!("nothing is filled in")
+        };
+        let patch = serde_json::to_value(&patch).unwrap();
+        assert_eq!(patch[0]["path"], "/spec/runtimePatches/0/time");
+        assert_eq!(mutate(&request("DELETE", &job, &Value::Null)), Answer::allow());
+    }
+
+    #[test]
+    fn the_shipped_configurations_ask_here() {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(SHIPPED).unwrap();
+        for (kind, path, resource) in [
+            ("MutatingWebhookConfiguration", DEFAULTS, "trainjobs"),
+            ("ValidatingWebhookConfiguration", JOBS, "trainjobs"),
+            ("ValidatingWebhookConfiguration", RUNTIMES, "trainingruntimes"),
+            ("ValidatingWebhookConfiguration", CLUSTER_RUNTIMES, "clustertrainingruntimes"),
+        ] {
+            let ours = documents.iter().filter(|document| document["kind"] == kind);
+            let webhooks = ours.flat_map(|document| document["webhooks"].as_array().unwrap());
+            let here = |webhook: &&Value| webhook["clientConfig"]["service"]["path"] == path;
+            let [webhook] = webhooks.filter(here).collect::<Vec<_>>()[..] else { panic!("{path}") };
+            assert_eq!(webhook["failurePolicy"], "Fail");
+            assert_eq!(webhook["rules"][0]["resources"], json!([resource]));
+            assert_eq!(webhook["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+        }
+    }
+}
