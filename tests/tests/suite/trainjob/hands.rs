@@ -184,3 +184,39 @@ async fn a_snapshot_that_is_somebody_elses_is_named_and_left() -> Result<()> {
         })
         .await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_needs_a_kind_which_the_cluster_learns_later_goes_on_then() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            let mut gang = torch("gang", held());
+            gang["spec"]["podGroupPolicy"] =
+                json!({"coscheduling": {"scheduleTimeoutSeconds": 30}});
+            world.create_object(gang).await?;
+            world.train(job("together", "gang", 3)).await?;
+            let note = event(world, "together", "TrainJobResourcesCreationFailed").await?;
+            ensure!(note.contains("PodGroup together"), "{note}");
+            let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let definition = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "podgroups.scheduling.x-k8s.io",
+                    "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
+                "spec": {"group": "scheduling.x-k8s.io", "scope": "Namespaced",
+                    "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup",
+                        "listKind": "PodGroupList"},
+                    "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": any}}]}});
+            world.create_object(definition).await?;
+            workload(world, "together").await?;
+            let kind =
+                kube::core::GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup");
+            let resource = kube::core::ApiResource::from_gvk_with_plural(&kind, "podgroups");
+            let groups: Api<kube::api::DynamicObject> =
+                Api::namespaced_with(world.client(), world.namespace(), &resource);
+            let group = groups.get("together").await?;
+            assert_eq!(group.data["spec"]["minMember"], 3, "{}", group.data);
+            Ok(())
+        })
+        .await
+}
