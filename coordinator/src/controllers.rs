@@ -3,3 +3,5 @@
 pub mod dijob;
 pub mod modelserving;
 pub mod ranktable;
+pub mod runtime;
+pub mod trainjob;

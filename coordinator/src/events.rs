@@ -47,6 +47,8 @@ pub mod reason {
 pub struct Events {
     client: Client,
     instance: String,
+    controller: &'static str,
+    action: &'static str,
 }
 
 // === impl Events ===
@@ -56,7 +58,13 @@ impl Events {
     pub fn new(client: Client, instance: &str) -> Self {
         // What the API allows.
         let instance = instance.chars().take(128).collect();
-        Self { client, instance }
+        Self { client, instance, controller: FIELD_MANAGER, action: "Reconcile" }
+    }
+
+    /// The same in the name of a controller that others know, and what it does then.
+    #[must_use]
+    pub fn of(self, controller: &'static str, action: &'static str) -> Self {
+        Self { controller, action, ..self }
     }
 
     /// Something good has happened. An event that cannot be written is logged.
@@ -80,12 +88,12 @@ impl Events {
                 namespace: Some(namespace.clone()),
                 ..ObjectMeta::default()
             },
-            action: Some("Reconcile".to_owned()),
+            action: Some(self.action.to_owned()),
             event_time: Some(MicroTime(jiff::Timestamp::now())),
             note: Some(note.chars().take(1000).collect()),
             reason: Some(reason.to_owned()),
             regarding: Some(about.clone()),
-            reporting_controller: Some(FIELD_MANAGER.to_owned()),
+            reporting_controller: Some(self.controller.to_owned()),
             reporting_instance: Some(self.instance.clone()),
             type_: Some(kind.to_owned()),
             ..Event::default()

@@ -22,6 +22,7 @@ pub mod names;
 pub mod run;
 pub mod status;
 pub mod templates;
+pub mod voice;
 pub mod watch;
 pub mod webhook;
 pub mod write;

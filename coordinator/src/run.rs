@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::certs::{Certificates, Names};
 use crate::controllers::ranktable::{self, Shown};
-use crate::controllers::{dijob, modelserving};
+use crate::controllers::{dijob, modelserving, trainjob};
 use crate::diserver;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
@@ -123,12 +123,17 @@ impl Coordinator {
         let caches = wiring.caches();
         let (keeper, certificates) = wiring.certificates();
         wiring.hub(&hub, hub_listener, &certificates)?;
-        wiring.webhooks(webhook_listener, &certificates, caches.templates.clone())?;
+        let rules = Arc::new(trainjob::Rules::new(muster_pipeline::Settings {
+            injection: wiring.settings.injection.clone(),
+            ..muster_pipeline::Settings::default()
+        }));
+        wiring.webhooks(webhook_listener, &certificates, &caches, rules.clone())?;
         let standing = wiring.election(addresses.hub);
-        wiring.di_server(di_listener, caches.jobs.clone(), standing.clone())?;
+        wiring.di_server(di_listener, caches.dijobs.clone(), standing.clone())?;
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
+        let jobs = trainjob::Shown::default();
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -137,6 +142,8 @@ impl Coordinator {
             certificates: certificates.clone(),
             groups: groups.clone(),
             servings: servings.clone(),
+            jobs: jobs.clone(),
+            rules,
         });
         let ready = wiring.ready(&caches, &certificates);
         let Wiring { settings, registry, stop, mut parts, .. } = wiring;
@@ -148,7 +155,8 @@ impl Coordinator {
             hub: hub.clone(),
             groups,
             servings,
-            jobs: caches.jobs,
+            dijobs: caches.dijobs,
+            jobs,
             registry: Arc::new(registry),
             log,
         };

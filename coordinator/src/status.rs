@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use crate::controllers::modelserving::shown::ServingStatus;
 use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
-use crate::controllers::{dijob, modelserving};
+use crate::controllers::trainjob::shown::JobLine;
+use crate::controllers::{dijob, modelserving, trainjob};
 use crate::hub::Hub;
 use crate::lead::Standing;
 
@@ -41,7 +42,9 @@ pub struct Status {
     /// The ModelServings.
     pub servings: modelserving::Shown,
     /// The DIJobs.
-    pub jobs: dijob::Sources,
+    pub dijobs: dijob::Sources,
+    /// The TrainJobs.
+    pub jobs: trainjob::Shown,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -68,6 +71,8 @@ pub struct Snapshot {
     pub groups: Vec<Arc<GroupStatus>>,
     /// The ModelServings; only a leader knows them.
     pub servings: Vec<Arc<ServingStatus>>,
+    /// The TrainJobs; only a leader knows them.
+    pub jobs: Vec<Arc<JobLine>>,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
 }
@@ -108,6 +113,7 @@ impl Status {
             ready: *self.ready.borrow(),
             groups: self.groups.all(),
             servings: self.servings.all(),
+            jobs: self.jobs.all(),
             nodes: self.nodes(),
         }
     }
@@ -148,8 +154,9 @@ impl Status {
             )
             .route(
                 "/v1/dijobs",
-                get(async |State(status): State<Self>| Json(dijob::shown::all(&status.jobs))),
+                get(async |State(status): State<Self>| Json(dijob::shown::all(&status.dijobs))),
             )
+            .route("/v1/jobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(
                 "/metrics",

@@ -90,6 +90,11 @@ where
         self.store.get(&ObjectRef::new(name).within(namespace))
     }
 
+    /// One object of a kind without namespaces, by name.
+    pub fn cluster_wide(&self, name: &str) -> Option<Arc<K>> {
+        self.store.get(&ObjectRef::new(name))
+    }
+
     /// All of them.
     pub fn all(&self) -> Vec<Arc<K>> {
         self.store.state()
@@ -240,5 +245,13 @@ pub fn drain<T: Clone, C: Missed>(
             Err(TryRecvError::Lagged(_)) => changes.push(C::missed()),
             Err(TryRecvError::Empty | TryRecvError::Closed) => return,
         }
+    }
+}
+
+/// Whether one version of an object is newer than another. They are numbers; what is none is always new.
+pub fn is_newer(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version > than,
+        _ => version != than,
     }
 }

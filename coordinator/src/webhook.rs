@@ -15,6 +15,7 @@ pub mod modelserving;
 pub mod pods;
 pub mod review;
 pub mod server;
+pub mod trainjob;
 
 use std::collections::BTreeMap;
 use std::fmt;

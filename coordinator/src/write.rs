@@ -104,6 +104,37 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::Apply(object))).await
     }
 
+    /// Server-side apply of an object of any kind, in the name of another field manager; its fields become that one's, also
+    /// those that others own.
+    pub async fn apply_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        manager: &str,
+        object: &Value,
+    ) -> Result<DynamicObject, WriteError> {
+        let params = PatchParams::apply(manager).force();
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (kind, name) = (word(&object["kind"]), word(&object["metadata"]["name"]));
+        let patch = Patch::Apply(object);
+        let write = api.patch(&name, &params, &patch);
+        self.bounded(|| format!("{kind} {name}"), write).await
+    }
+
+    /// Changes some fields of the status.
+    pub async fn merge_status<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        change: &Value,
+    ) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        self.within::<K, _>(name, api.patch_status(name, &params, &Patch::Merge(change))).await
+    }
+
     /// Changes some fields.
     pub async fn merge<K>(&self, api: &Api<K>, name: &str, change: &Value) -> Result<K, WriteError>
     where

@@ -3,6 +3,7 @@
 //! ```text
 //!   start (sandbox, nodes, coordinators, agents) ──▶ JobSet ──▶ pods run ──▶ devices read ──▶ pods end
 //!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ deleted
+//!         ──▶ TrainJobs: torch, MPI ──▶ JobSets ──▶ processes that check what they got ──▶ complete ──▶ deleted
 //!         ──▶ ModelServings: a role on two nodes, prefill and decode, a vLLM group ──▶ tables
 //!         ──▶ DIJob ──▶ its coordinator asks for replicas ──▶ succeeded ──▶ stay up
 //! ```
@@ -26,6 +27,7 @@ mod serving;
 mod stopwatch;
 mod story;
 mod table;
+mod training;
 
 pub use args::Args;
 

@@ -22,6 +22,7 @@ pub mod delivery;
 pub mod demo;
 pub mod footprint;
 pub mod servings;
+pub mod trainjobs;
 pub mod world;
 
 pub use world::World;

@@ -132,7 +132,7 @@ async fn measure(args: Args, agents: &Handle) -> anyhow::Result<bool> {
     Ok(report.verdict())
 }
 
-fn counted(report: &Report, writes: &[Write]) {
+pub(crate) fn counted(report: &Report, writes: &[Write]) {
     let mut counts: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for write in writes {
         *counts.entry((write.resource(), write.verb())).or_default() += 1;
@@ -236,7 +236,7 @@ async fn phases(
 }
 
 /// Returns when nobody has written for a while.
-async fn quiet(recorder: &Recorder) {
+pub(crate) async fn quiet(recorder: &Recorder) {
     let mut before = None;
     while before != Some(recorder.count()) {
         before = Some(recorder.count());
@@ -244,7 +244,7 @@ async fn quiet(recorder: &Recorder) {
     }
 }
 
-fn figures(world: &World) -> anyhow::Result<Figures> {
+pub(crate) fn figures(world: &World) -> anyhow::Result<Figures> {
     let leader = world.coordinators()?.leader().context("nobody leads")?;
     Ok(Figures::of(&leader.coordinator().status().registry))
 }

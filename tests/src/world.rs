@@ -26,6 +26,7 @@ mod manifest;
 mod plan;
 mod service;
 pub mod serving;
+pub mod training;
 mod wait;
 mod waiter;
 mod wire;

@@ -20,6 +20,7 @@ mod suite {
     mod stability;
     mod status;
     mod thousand;
+    mod trainjob;
     mod truth;
     mod workload;
 }

@@ -23,8 +23,8 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use muster_dijob::make;
 
-use crate::controllers::modelserving::voice::Voice;
 use crate::events::Events;
+use crate::voice::Voice;
 use crate::watch::Watch;
 use crate::write::Writer;
 
@@ -110,7 +110,7 @@ impl Sources {
 impl Outlets {
     /// Through these.
     pub fn new(writer: Writer, events: Events, metrics: Metrics, settings: Settings) -> Self {
-        let voice = Voice::new(events, metrics.errors.clone());
+        let voice = Voice::new(events, metrics.dropped());
         Self { writer, voice, metrics, settings }
     }
 }

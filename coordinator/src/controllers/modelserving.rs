@@ -21,7 +21,6 @@ mod pokes;
 pub mod shown;
 mod sizes;
 pub mod tables;
-pub(crate) mod voice;
 pub mod written;
 
 use std::sync::Arc;
@@ -36,13 +35,13 @@ use tokio::sync::Semaphore;
 
 use crate::events::Events;
 use crate::templates::Templates;
+use crate::voice::Voice;
 use crate::watch::Watch;
 use crate::write::Writer;
 
 pub use desk::run;
 pub use metrics::Metrics;
 pub use shown::Shown;
-use voice::Voice;
 use written::{KthenaServing, PodGroup, SeedServing, Written};
 
 /// Writes that are under way at once, over all ModelServings.
@@ -152,7 +151,8 @@ impl Outlets {
         shown: Shown,
     ) -> Self {
         let room = Arc::new(Semaphore::new(MOST_WRITES));
-        let voice = Voice::new(events, metrics.errors.clone());
+        let dropped = metrics.errors.get_or_create(&metrics::Reason { reason: "events" }).clone();
+        let voice = Voice::new(events, dropped);
         Self { writer, voice, metrics, injection, shown, room }
     }
 }

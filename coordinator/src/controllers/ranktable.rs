@@ -34,7 +34,6 @@ use crate::watch::Watch;
 use crate::write::Writer;
 
 pub use desk::run;
-pub use feed::is_newer;
 pub use group::Patience;
 pub use metrics::Metrics;
 pub use shown::Shown;

@@ -1,5 +1,6 @@
 //! What only the leader does: it begins with the lease, and ends before the lease does.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
@@ -11,7 +12,7 @@ use super::Settings;
 use super::wiring::{Caches, Counters};
 use crate::certs::{Certificates, Keeper};
 use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
-use crate::controllers::{dijob, modelserving};
+use crate::controllers::{dijob, modelserving, runtime, trainjob};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
@@ -37,6 +38,10 @@ pub(super) struct Leading {
     pub groups: Shown,
     /// What is shown of ModelServings.
     pub servings: modelserving::Shown,
+    /// What is shown of TrainJobs.
+    pub jobs: trainjob::Shown,
+    /// By what TrainJobs are decided.
+    pub rules: Arc<trainjob::Rules>,
 }
 
 // === impl Leading ===
@@ -129,10 +134,23 @@ impl Leading {
             self.servings.clone(),
         );
         again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
-        let jobs = self.caches.jobs.clone();
-        let (own, counters) = (settings.dijob.clone(), metrics.jobs.clone());
+        let jobs = self.caches.dijobs.clone();
+        let (own, counters) = (settings.dijob.clone(), metrics.dijobs.clone());
         let own = dijob::Outlets::new(writer.clone(), events.clone(), counters, own);
         again(parts, term, move |stop| dijob::run(jobs.clone(), own.clone(), stop));
+        let (jobs, counted) = (self.caches.jobs.clone(), metrics.jobs.clone());
+        let own = trainjob::Outlets::new(
+            writer.clone(),
+            events.clone(),
+            counted.clone(),
+            self.jobs.clone(),
+            self.rules.clone(),
+        );
+        again(parts, term, move |stop| trainjob::run(jobs.clone(), own.clone(), stop));
+        let (jobs, own) = (self.caches.jobs.clone(), writer.clone());
+        again(parts, term, move |stop| {
+            runtime::run(jobs.clone(), own.clone(), counted.clone(), stop)
+        });
         let outlets =
             Outlets { events, writer, metrics: metrics.tables.clone(), shown: self.groups.clone() };
         let own = settings.ranktable.clone();

@@ -1,6 +1,7 @@
 //! The parts of a coordinator, one per function.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, PodStatus};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -26,13 +27,15 @@ use crate::controllers::dijob;
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
+use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
+use crate::controllers::trainjob::{self, kinds};
 use crate::diserver::{self, DiServer};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods};
+use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -56,7 +59,9 @@ pub(super) struct Counters {
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
     /// Of DIJobs.
-    pub jobs: dijob::Metrics,
+    pub dijobs: dijob::Metrics,
+    /// Of TrainJobs.
+    pub jobs: trainjob::Metrics,
 }
 
 /// What is known of the cluster.
@@ -71,7 +76,9 @@ pub(super) struct Caches {
     /// ModelServings and what they have.
     pub servings: modelserving::Sources,
     /// DIJobs and what they have.
-    pub jobs: dijob::Sources,
+    pub dijobs: dijob::Sources,
+    /// TrainJobs, their runtimes and what they have.
+    pub jobs: trainjob::Sources,
 }
 
 // === impl Wiring ===
@@ -89,6 +96,7 @@ impl Wiring {
         let metrics = Counters::default();
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
+        metrics.dijobs.register(&mut registry);
         metrics.jobs.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
@@ -117,12 +125,14 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
-        let jobs = self.jobs();
-        Caches { pods, records, templates, servings, jobs }
+        let volcano = servings.pod_group_definition.clone();
+        let jobs = self.jobs(volcano, templates.clone());
+        let dijobs = self.dijobs();
+        Caches { pods, records, templates, servings, jobs, dijobs }
     }
 
     /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
-    fn jobs(&mut self) -> dijob::Sources {
+    fn dijobs(&mut self) -> dijob::Sources {
         let (client, stop) = (self.client.clone(), self.stop.clone());
         let version = api::VERSION;
         let definition = self.definition(api::DEFINITION);
@@ -206,6 +216,49 @@ impl Wiring {
         }
     }
 
+    /// TrainJobs, their runtimes and what they have. Nothing is watched before the cluster knows TrainJobs.
+    fn jobs(
+        &mut self,
+        volcano: Watch<CustomResourceDefinition>,
+        templates: Templates,
+    ) -> trainjob::Sources {
+        use kinds::definition;
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let all = watcher::Config::default;
+        let job = self.definition(definition::TRAIN_JOB);
+        let runtime = self.definition(definition::RUNTIME);
+        let cluster_runtime = self.definition(definition::CLUSTER_RUNTIME);
+        let job_set = self.definition(definition::JOB_SET);
+        let coscheduling = self.definition(definition::COSCHEDULING);
+        let kai = self.definition(definition::KAI);
+        let definitions =
+            vec![job.clone(), job_set.clone(), coscheduling.clone(), volcano.clone(), kai.clone()];
+        macro_rules! follow {
+            ($name:literal, $trim:expr, $once:expr) => {{
+                let (found, follow) = watch(Api::all(client.clone()), all(), $trim);
+                self.start($name, follow.run_once_defined($once.clone(), stop.clone()));
+                found
+            }};
+        }
+        trainjob::Sources {
+            jobs: follow!("jobs", trim, job),
+            runtimes: follow!("runtimes", trim, runtime),
+            cluster_runtimes: follow!("cluster runtimes", trim, cluster_runtime),
+            job_sets: follow!("job sets", trim_made, job_set),
+            config_maps: follow!("config maps of jobs", trim_config_map, job),
+            secrets: follow!("secrets of jobs", trim_secret, job),
+            coscheduling: follow!("pod groups of scheduler plugins", trim_made, coscheduling),
+            volcano: follow!("pod groups of jobs", trim_made, volcano),
+            kai: follow!("pod groups with queues", trim_made, kai),
+            limit_ranges: follow!("limit ranges", trim, job),
+            runtime_classes: follow!("runtime classes", trim, job),
+            priority_classes: follow!("priority classes", trim, job),
+            definitions,
+            templates,
+            read: trainjob::sources::Read::default(),
+        }
+    }
+
     /// One custom kind, if the cluster knows it.
     fn definition(&mut self, name: &str) -> Watch<CustomResourceDefinition> {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -249,14 +302,20 @@ impl Wiring {
         &mut self,
         listener: TcpListener,
         certificates: &Certificates,
-        templates: Templates,
+        caches: &Caches,
+        rules: Arc<trainjob::Rules>,
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
+        let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
             .on("/validate-modelservings", servings::validate)
             .on(dijobs::MUTATE, dijobs::mutate)
-            .on(dijobs::VALIDATE, dijobs::validate);
+            .on(dijobs::VALIDATE, dijobs::validate)
+            .on(jobs::DEFAULTS, jobs::mutate)
+            .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
+            .on(jobs::RUNTIMES, jobs::validate_new_runtime)
+            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());

@@ -1,4 +1,4 @@
-//! The page: who leads, how ModelServings stand, which groups have their tables, which nodes have agents.
+//! The page: who leads, how ModelServings and TrainJobs stand, which groups have their tables, which nodes have agents.
 
 use std::fmt::Write;
 
@@ -35,6 +35,7 @@ pub(super) fn render(now: &Snapshot) -> String {
         now.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
     );
     servings(&mut page, now);
+    jobs(&mut page, now);
     groups(&mut page, now);
     nodes(&mut page, now);
     page.push_str("</html>\n");
@@ -74,6 +75,33 @@ fn servings(page: &mut String, now: &Snapshot) {
     }
     page.push_str("</table>");
     more(page, now.servings.len(), MOST_SERVINGS);
+}
+
+/// As with ModelServings.
+fn jobs(page: &mut String, now: &Snapshot) {
+    if now.jobs.is_empty() {
+        return;
+    }
+    page.push_str("<h2>TrainJobs</h2><table><tr><th>name<th>runtime<th>jobs ready<th>state");
+    for job in now.jobs.iter().take(MOST) {
+        let (class, word) = match (&job.trouble, job.state) {
+            (Some(_), _) => ("bad", "trouble"),
+            (None, "Failed") => ("bad", "Failed"),
+            (None, "Complete") => ("good", "Complete"),
+            (None, state) => ("odd", state),
+        };
+        let _written = write!(
+            page,
+            "<tr><td>{}/{}<td>{}<td>{}<td><span class=\"{class}\">{word}</span> {}",
+            escape(&job.namespace),
+            escape(&job.name),
+            escape(&job.runtime),
+            job.ready,
+            escape(job.trouble.as_deref().unwrap_or_default()),
+        );
+    }
+    page.push_str("</table>");
+    more(page, now.jobs.len(), MOST);
 }
 
 fn groups(page: &mut String, now: &Snapshot) {

@@ -199,8 +199,9 @@ mod tests {
             panic!("not one")
         };
         assert_eq!(ours["metadata"]["annotations"][crate::names::INJECT_CA], "true");
-        let [webhook] = &ours["webhooks"].as_array().unwrap()[..] else { panic!("not one") };
-        assert_eq!(webhook["clientConfig"]["service"]["path"], PATH);
+        let webhooks = ours["webhooks"].as_array().unwrap().iter();
+        let path = |webhook: &&Value| webhook["clientConfig"]["service"]["path"] == PATH;
+        let [webhook] = webhooks.filter(path).collect::<Vec<_>>()[..] else { panic!("not one") };
         assert_eq!(webhook["failurePolicy"], "Fail");
         let groups = Shape::ALL.map(Shape::group);
         let versions = ["v1alpha1"];

@@ -51,10 +51,14 @@ pub async fn replay(writes: &[Write]) -> anyhow::Result<Replayed> {
 
 /// The kinds that writes are about.
 fn definitions() -> anyhow::Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = vec![root.join("hack/sandbox/assets/jobset-crd.yaml")];
+    for file in std::fs::read_dir(root.join("deploy/crds"))? {
+        files.push(file?.path());
+    }
     let mut all = Vec::new();
-    for file in std::fs::read_dir(folder)? {
-        let text = std::fs::read_to_string(file?.path())?;
+    for file in files {
+        let text = std::fs::read_to_string(file)?;
         let documents = serde_saphyr::from_multiple::<Value>(&text)?;
         let is = |document: &Value| document["kind"] == "CustomResourceDefinition";
         all.extend(documents.into_iter().filter(is));

@@ -5,6 +5,7 @@ mod partition;
 mod play;
 mod record;
 mod serving;
+mod trainjob;
 mod witness;
 
 use std::time::Instant;

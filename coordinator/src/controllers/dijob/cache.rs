@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Key;
 use super::kinds::JobPod;
-use crate::controllers::ranktable::is_newer;
+use crate::watch::is_newer;
 use crate::watch::{Missed, Watch, drain, heard};
 
 /// What we have written should be seen after this long.

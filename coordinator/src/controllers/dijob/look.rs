@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::kinds::{self, Job};
 use super::{Key, Outlets, Sources};
-use crate::controllers::ranktable::is_newer;
+use crate::watch::is_newer;
 use crate::write::WriteError;
 
 /// A service that we have made should be seen after this long.

@@ -58,6 +58,11 @@ impl Metrics {
         self.errors.get_or_create(&Reason { reason }).inc();
     }
 
+    /// Counts events that nobody could be told.
+    pub fn dropped(&self) -> Counter {
+        self.errors.get_or_create(&Reason { reason: "events" }).clone()
+    }
+
     /// Makes them known.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("muster_dijob");

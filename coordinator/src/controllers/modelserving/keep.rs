@@ -19,7 +19,7 @@ use super::pokes::{Pending, Pokes};
 use super::shown::ServingStatus;
 use super::written::Written;
 use super::{Key, Outlets, Sources, metrics};
-use crate::controllers::ranktable::is_newer;
+use crate::watch::is_newer;
 use crate::write::WriteError;
 
 mod tables;

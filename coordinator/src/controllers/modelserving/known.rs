@@ -19,9 +19,9 @@ use tokio::time::Instant;
 
 use super::written::PodGroup;
 use super::{Key, Sources};
-use crate::controllers::ranktable::is_newer;
 use crate::names;
 use crate::watch::Watch;
+use crate::watch::is_newer;
 
 /// What we have made should be in the cache after this long.
 const DOUBT: Duration = Duration::from_secs(5);

@@ -12,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::compose::Input;
 use super::entry::Entry;
-use super::feed::{Change, Feed, group_of, is_newer};
+use super::feed::{Change, Feed, group_of};
 use super::flight::{self, Landed, Task};
 use super::group::{Step, Template};
 use super::member::{GroupKey, Member};
 use super::record::Record;
 use super::{Outlets, Settings, Sources, metrics, vouch};
 use crate::hub::What;
+use crate::watch::is_newer;
 use marked::Marked;
 
 mod landing;

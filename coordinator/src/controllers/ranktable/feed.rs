@@ -72,14 +72,6 @@ impl Missed for Change {
     }
 }
 
-/// Whether one version of an object is newer than another. They are numbers; what is none is always new.
-pub fn is_newer(version: &str, than: &str) -> bool {
-    match (version.parse::<u64>(), than.parse::<u64>()) {
-        (Ok(version), Ok(than)) => version > than,
-        _ => version != than,
-    }
-}
-
 /// The group that a record belongs to.
 pub fn group_of(map: &ConfigMap) -> Option<super::member::GroupKey> {
     let name = map.labels().get(crate::names::RANK_GROUP)?.clone();

@@ -13,6 +13,7 @@ fn page(servings: Vec<ServingStatus>) -> String {
         ready: true,
         groups: Vec::new(),
         servings: servings.into_iter().map(Arc::new).collect(),
+        jobs: Vec::new(),
         nodes: Vec::new(),
     })
 }

@@ -1,19 +1,16 @@
 //! Events, said in their order by one task, so that nothing else waits for them. What is too much is dropped and
 //! counted: an event is for people, and people read the first hundred.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-
-use super::metrics::Reason;
 use crate::events::Events;
 
 /// Events that wait at most.
@@ -26,7 +23,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Voice {
     events: Events,
-    errors: Family<Reason, Counter>,
+    /// Those that were not said.
+    dropped: Counter,
     waiting: Arc<Mutex<VecDeque<Said>>>,
     news: Arc<Notify>,
 }
@@ -42,9 +40,9 @@ struct Said {
 // === impl Voice ===
 
 impl Voice {
-    /// With nothing to say yet; what is not said is counted.
-    pub fn new(events: Events, errors: Family<Reason, Counter>) -> Self {
-        Self { events, errors, waiting: Arc::default(), news: Arc::default() }
+    /// With nothing to say yet. What is not said is counted.
+    pub fn new(events: Events, dropped: Counter) -> Self {
+        Self { events, dropped, waiting: Arc::default(), news: Arc::default() }
     }
 
     /// Something good has happened.
@@ -60,7 +58,7 @@ impl Voice {
     fn push(&self, said: Said) {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= MOST {
-            self.errors.get_or_create(&Reason { reason: "events" }).inc();
+            self.dropped.inc();
             return;
         }
         waiting.push_back(said);
@@ -84,7 +82,7 @@ impl Voice {
                 }
             };
             if tokio::time::timeout(LONGEST, say).await.is_err() {
-                self.errors.get_or_create(&Reason { reason: "events" }).inc();
+                self.dropped.inc();
             }
         }
     }

@@ -1,0 +1,202 @@
+//! What one job sees: the caches, and what was just written for it and is not in them yet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use muster_api::job_set::JobSet;
+use muster_pipeline::cluster::Cluster;
+use muster_pipeline::runtime::{Runtime, RuntimeKind};
+use muster_pipeline::snapshot::Snapshot;
+use muster_ranktable::TableTemplate;
+use muster_ranktable::inject::TemplateProblem;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::kinds::{Thing, Written as _};
+use super::sources::{Sources, read_job_set};
+use super::{Key, same};
+use crate::watch::is_newer;
+
+/// What was written is believed this long, if nothing is heard of it.
+pub const BELIEVED: Duration = Duration::from_secs(5);
+
+/// The same event is not said again before.
+const SAID: Duration = Duration::from_secs(300);
+
+/// What is remembered of a job. All of it may be lost.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// What the API server answered to our writes, until the caches have it.
+    made: BTreeMap<(Thing, String), (Instant, Value)>,
+    /// The job itself, after its status was written.
+    job: Option<(Instant, Value)>,
+    /// The JobSet that was deleted, until the caches have that.
+    deleted: Option<String>,
+    /// What was applied of kinds that are not watched.
+    unwatched: BTreeMap<(String, String), Value>,
+    /// The last event.
+    said: Option<(Instant, String)>,
+}
+
+/// What one job sees.
+pub struct View<'a> {
+    /// The caches.
+    pub sources: &'a Sources,
+    /// What was just written.
+    pub kept: &'a Kept,
+    /// Its namespace.
+    pub namespace: &'a str,
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Forgets what the caches have, and what has been believed for too long.
+    pub fn tidy(&mut self, sources: &Sources, key: &Key, now: Instant) {
+        let old = |at: &Instant| now.duration_since(*at) >= BELIEVED;
+        self.made.retain(|(thing, name), (at, object)| {
+            let live = sources.metadata(*thing, &key.namespace, name);
+            let version = live.and_then(|live| live.resource_version);
+            !old(at) && version.is_none_or(|version| is_newer(version_of(object), &version))
+        });
+        let job = sources.jobs.named(&key.namespace, &key.name);
+        let version = job.and_then(|job| job.metadata.resource_version.clone());
+        self.job.take_if(|(at, object)| {
+            old(at) || version.is_none_or(|version| !is_newer(version_of(object), &version))
+        });
+    }
+
+    /// Whether something is not in the caches yet.
+    pub fn waits(&self) -> bool {
+        !self.made.is_empty() || self.job.is_some()
+    }
+
+    /// The job, as it is now.
+    pub fn job(&self, sources: &Sources, key: &Key) -> Option<Value> {
+        let cached = sources.jobs.named(&key.namespace, &key.name)?;
+        match &self.job {
+            Some((_, object)) if object["metadata"]["uid"] == *cached.metadata.uid.as_ref()? => {
+                Some(object.clone())
+            }
+            _ => Some(cached.object()),
+        }
+    }
+
+    /// The API server's answer to an apply.
+    pub fn applied(&mut self, wanted: &Value, answer: Value, now: Instant) {
+        let (api_version, kind, name) = identity(wanted);
+        match Thing::of(api_version, kind) {
+            Some(thing) => {
+                self.made.insert((thing, name.to_owned()), (now, answer));
+            }
+            None => {
+                let key = (format!("{api_version}/{kind}"), name.to_owned());
+                self.unwatched.insert(key, wanted.clone());
+            }
+        }
+    }
+
+    /// The API server's answer to a patch of the status.
+    pub fn patched(&mut self, job: Value, now: Instant) {
+        self.job = Some((now, job));
+    }
+
+    /// The JobSet of this uid was deleted.
+    pub fn deleted(&mut self, name: &str, uid: Option<String>) {
+        self.made.remove(&(Thing::JobSet, name.to_owned()));
+        self.deleted = uid;
+    }
+
+    /// Whether the JobSet of this uid was deleted.
+    pub fn is_deleted(&self, uid: Option<&str>) -> bool {
+        uid.is_some() && self.deleted.as_deref() == uid
+    }
+
+    /// Whether an event is worth saying.
+    pub fn is_news(&mut self, note: &str, now: Instant) -> bool {
+        let known = |(at, said): &(Instant, String)| said == note && now.duration_since(*at) < SAID;
+        if self.said.as_ref().is_some_and(known) {
+            return false;
+        }
+        self.said = Some((now, note.to_owned()));
+        true
+    }
+}
+
+/// API version, kind and name of an object.
+pub fn identity(object: &Value) -> (&str, &str, &str) {
+    (
+        object["apiVersion"].as_str().unwrap_or_default(),
+        object["kind"].as_str().unwrap_or_default(),
+        object["metadata"]["name"].as_str().unwrap_or_default(),
+    )
+}
+
+fn version_of(object: &Value) -> &str {
+    object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+}
+
+// === impl View ===
+
+impl View<'_> {
+    /// Whether applying an object would change nothing.
+    pub fn has(&self, wanted: &Value) -> bool {
+        let (api_version, kind, name) = identity(wanted);
+        match Thing::of(api_version, kind) {
+            Some(thing) => {
+                let live = self.live(thing, name);
+                live.is_some_and(|live| {
+                    same::is_applied(wanted, &live, muster_api::names::FIELD_MANAGER)
+                })
+            }
+            None => {
+                let key = (format!("{api_version}/{kind}"), name.to_owned());
+                self.kept.unwatched.get(&key) == Some(wanted)
+            }
+        }
+    }
+
+    fn made(&self, thing: Thing, name: &str) -> Option<&Value> {
+        self.kept.made.get(&(thing, name.to_owned())).map(|(_, object)| object)
+    }
+
+    fn live(&self, thing: Thing, name: &str) -> Option<Value> {
+        let made = self.made(thing, name).cloned();
+        made.or_else(|| self.sources.live(thing, self.namespace, name))
+    }
+}
+
+impl Cluster for View<'_> {
+    fn runtime(&self, kind: RuntimeKind, namespace: &str, name: &str) -> Option<Arc<Runtime>> {
+        self.sources.runtime(kind, namespace, name)
+    }
+
+    fn snapshot(&self, namespace: &str, name: &str) -> Option<Snapshot> {
+        match self.made(Thing::ConfigMap, name) {
+            Some(made) => Some(Snapshot::read(made)),
+            None => self.sources.snapshot(namespace, name),
+        }
+    }
+
+    fn job_set(&self, namespace: &str, name: &str) -> Option<Arc<JobSet>> {
+        match self.made(Thing::JobSet, name) {
+            Some(made) => read_job_set(made.clone()),
+            None => self.sources.job_set(namespace, name),
+        }
+    }
+
+    fn exists(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
+        let made = |thing| self.made(thing, name).is_some();
+        Thing::of(api_version, kind).is_some_and(made)
+            || self.sources.exists(api_version, kind, namespace, name)
+    }
+
+    fn secret(&self, namespace: &str, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        self.sources.secret(namespace, name)
+    }
+
+    fn table_template(&self, name: &str) -> Result<Arc<TableTemplate>, TemplateProblem> {
+        self.sources.table_template(name)
+    }
+}

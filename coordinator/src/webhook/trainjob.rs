@@ -1,0 +1,199 @@
+//! TrainJobs and their runtimes: what is filled in, and what cannot work is refused when it is written.
+//!
+//! ```text
+//!   unreadable ──▶ 400      wrong ──▶ 403, all that is wrong, each with its field      deprecated ──▶ a warning
+//! ```
+//!
+//! What the API server's schema finds never comes here. A job is judged by its runtime as it is now, not by its snapshot.
+
+use kube::core::DynamicObject;
+use kube::core::admission::Operation;
+use muster_api::TrainJob;
+use muster_modelserving::field_error::FieldError;
+use muster_pipeline::keys::Keys;
+use muster_pipeline::plugin::{Context, Verdict};
+use muster_pipeline::{Cluster, Runtime, defaults, validate};
+use serde_json::Value;
+
+use super::{Answer, Request};
+use crate::controllers::trainjob::Rules;
+
+/// Where the API server asks what is to be filled in.
+pub const DEFAULTS: &str = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
+/// Where it asks about jobs.
+pub const JOBS: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
+/// Where it asks about runtimes of one namespace.
+pub const RUNTIMES: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime";
+/// Where it asks about runtimes of all namespaces.
+pub const CLUSTER_RUNTIMES: &str = "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
+
+/// What is filled in.
+pub fn mutate(request: &Request) -> Answer {
+    let Some(job) = asked(request) else { return Answer::allow() };
+    let (job, old) = (value(job), request.old_object.as_ref().map(value));
+    let changes = defaults::train_job(&job, old.as_ref(), jiff::Timestamp::now());
+    if changes.is_empty() {
+        return Answer::allow();
+    }
+    match serde_json::from_value(Value::Array(changes)) {
+        Ok(patch) => Answer::Patch { patch, warnings: Vec::new() },
+        Err(error) => refuse(500, format!("the patch cannot be written: {error}")),
+    }
+}
+
+/// What is said to a TrainJob that is created or changed.
+pub fn validate(request: &Request, cluster: &dyn Cluster, rules: &Rules) -> Answer {
+    let Some(object) = asked(request) else { return Answer::allow() };
+    let read = |object: &DynamicObject| serde_json::from_value::<TrainJob>(value(object));
+    let job = match read(object) {
+        Ok(job) => job,
+        Err(error) => return refuse(400, format!("the TrainJob cannot be read: {error}")),
+    };
+    // One that was written before all this may be changed, even if it cannot be read.
+    let old = request.old_object.as_ref().and_then(|old| read(old).ok());
+    let keys = Keys::default();
+    let context = Context { cluster, settings: &rules.settings, keys: &keys };
+    match validate::train_job(&job, old.as_ref(), &context, &rules.registry) {
+        Ok(verdict) => answer(verdict),
+        Err(unsupported) => refuse(403, unsupported),
+    }
+}
+
+/// What is said to a runtime that is created or changed.
+pub fn validate_runtime(request: &Request) -> Answer {
+    let Some(object) = asked(request) else { return Answer::allow() };
+    // A finalizer comes and goes however wrong the rest is.
+    if let Some(old) = &request.old_object
+        && old.data.get("spec") == object.data.get("spec")
+    {
+        return Answer::allow();
+    }
+    match Runtime::read(value(object)) {
+        Ok(runtime) => answer(validate::runtime(&runtime)),
+        Err(error) => refuse(400, format!("the runtime cannot be read: {error}")),
+    }
+}
+
+/// The same for runtimes of one namespace: as in the original, only those that are created are looked at.
+pub fn validate_new_runtime(request: &Request) -> Answer {
+    match request.operation {
+        Operation::Create => validate_runtime(request),
+        _ => Answer::allow(),
+    }
+}
+
+/// What is to be looked at: what is created or changed and is not on its way out.
+fn asked(request: &Request) -> Option<&DynamicObject> {
+    let asked = matches!(request.operation, Operation::Create | Operation::Update);
+    let whole = request.sub_resource.as_ref().is_none_or(String::is_empty);
+    let object = request.object.as_ref().filter(|_| asked && whole)?;
+    object.metadata.deletion_timestamp.is_none().then_some(object)
+}
+
+fn value(object: &DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+fn answer(verdict: Verdict) -> Answer {
+    let said = |error: &FieldError| match error.remedy {
+        "" => error.to_string(),
+        remedy => format!("{error}; {remedy}"),
+    };
+    let errors: Vec<String> = verdict.errors.iter().map(said).collect();
+    match errors.as_slice() {
+        [] => Answer::Allow { warnings: verdict.warnings },
+        [error] => refuse(403, error),
+        all => refuse(403, format!("[{}]", all.join(", "))),
+    }
+}
+
+fn refuse(code: u16, message: impl ToString) -> Answer {
+    Answer::Deny { code, message: message.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook.yaml");
+
+    fn runtime(replicas: u32) -> Value {
+        let container = json!({"name": "node", "image": "trainer:1"});
+        let labels = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+        json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": "torch"},
+            "spec": {"template": {"spec": {"replicatedJobs": [{"name": "node", "replicas": replicas,
+                "template": {"metadata": {"labels": labels},
+                    "spec": {"template": {"spec": {"containers": [container]}}}}}]}}}})
+    }
+
+    fn request(operation: &str, object: &Value, old: &Value) -> Request {
+        serde_json::from_value(json!({
+            "uid": "u1",
+            "kind": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "kind": object["kind"]},
+            "resource": {"group": "trainer.kubeflow.org", "version": "v1alpha1", "resource": "any"},
+            "operation": operation, "userInfo": {}, "name": object["metadata"]["name"],
+            "object": object, "oldObject": old,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_runtime_that_is_wrong_is_refused_with_its_field() {
+        let created =
+            |replicas| validate_runtime(&request("CREATE", &runtime(replicas), &Value::Null));
+        assert_eq!(created(1), Answer::allow());
+        let Answer::Deny { code, message } = created(2) else { panic!("taken") };
+        assert_eq!(code, 403);
+        let field =
+            "spec.template.spec.replicatedJobs[0].replicas: Invalid value: 2: always must be 1";
+        assert!(message.starts_with(field), "{message}");
+    }
+
+    #[test]
+    fn a_wrong_runtime_of_before_may_lose_its_finalizer_but_not_become_wrong_in_another_way() {
+        let (mut old, mut new) = (runtime(2), runtime(2));
+        old["metadata"]["finalizers"] = json!(["trainer.kubeflow.org/resource-in-use"]);
+        assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
+        new["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = json!(3);
+        let update = request("UPDATE", &new, &old);
+        assert!(matches!(validate_runtime(&update), Answer::Deny { code: 403, .. }));
+        assert_eq!(validate_new_runtime(&update), Answer::allow(), "as the original has it");
+        new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
+    }
+
+    #[test]
+    fn a_patch_of_a_new_job_gets_a_time() {
+        let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+            "metadata": {"name": "a", "namespace": "b"},
+            "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": [{"manager": "a.b/c"}]}});
+        let Answer::Patch { patch, .. } = mutate(&request("CREATE", &job, &Value::Null)) else {
+            panic!("nothing is filled in")
+        };
+        let patch = serde_json::to_value(&patch).unwrap();
+        assert_eq!(patch[0]["path"], "/spec/runtimePatches/0/time");
+        assert_eq!(mutate(&request("DELETE", &job, &Value::Null)), Answer::allow());
+    }
+
+    #[test]
+    fn the_shipped_configurations_ask_here() {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(SHIPPED).unwrap();
+        for (kind, path, resource) in [
+            ("MutatingWebhookConfiguration", DEFAULTS, "trainjobs"),
+            ("ValidatingWebhookConfiguration", JOBS, "trainjobs"),
+            ("ValidatingWebhookConfiguration", RUNTIMES, "trainingruntimes"),
+            ("ValidatingWebhookConfiguration", CLUSTER_RUNTIMES, "clustertrainingruntimes"),
+        ] {
+            let ours = documents.iter().filter(|document| document["kind"] == kind);
+            let webhooks = ours.flat_map(|document| document["webhooks"].as_array().unwrap());
+            let here = |webhook: &&Value| webhook["clientConfig"]["service"]["path"] == path;
+            let [webhook] = webhooks.filter(here).collect::<Vec<_>>()[..] else { panic!("{path}") };
+            assert_eq!(webhook["failurePolicy"], "Fail");
+            assert_eq!(webhook["rules"][0]["resources"], json!([resource]));
+            assert_eq!(webhook["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
+        }
+    }
+}

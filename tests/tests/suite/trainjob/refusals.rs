@@ -1,0 +1,99 @@
+//! What cannot work is refused when it is written, and the refusal says where.
+
+use anyhow::{Result, ensure};
+use muster_tests::World;
+use muster_tests::world::Seen;
+use serde_json::{Value, json};
+
+use super::{held, job, mpi, torch};
+
+/// The refusal of an object has all of these words.
+async fn refused(world: &World, object: Value, words: &[&str]) -> Result<()> {
+    let name = object["metadata"]["name"].clone();
+    world
+        .until(&format!("the refusal of {name}"), async || {
+            let Err(error) = world.create_object(object.clone()).await else {
+                anyhow::bail!("{name} was taken");
+            };
+            let said = format!("{error:#}");
+            // The webhook may not have heard of the runtime yet.
+            let early = said.contains("must be created before")
+                && !words.concat().contains("must be created");
+            ensure!(early || words.iter().all(|word| said.contains(word)), "{said}, not {words:?}");
+            Ok(if early { Seen::NotYet(said) } else { Seen::Yes(()) })
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_jobs_and_runtimes_is_said_with_its_field() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            world.create_object(torch("plain", held())).await?;
+            world.create_object(mpi("mpi", held(), held())).await?;
+            refused(
+                world,
+                job("lost", "nowhere", 1),
+                &["spec.RuntimeRef", "\"nowhere\" not found", "must be created"],
+            )
+            .await?;
+            let mut odd = job("odd", "plain", 1);
+            odd["spec"]["runtimeRef"]["kind"] = json!("Other");
+            refused(world, odd, &["unsupported runtime: Other.trainer.kubeflow.org"]).await?;
+            let mut env = job("env", "plain", 1);
+            env["spec"]["trainer"]["env"] = json!([{"name": "PET_NNODES", "value": "3"}]);
+            refused(world, env, &["spec.trainer.env", "PET_NNODES"]).await?;
+            let mut env = job("env", "mpi", 1);
+            env["spec"]["trainer"]["env"] =
+                json!([{"name": "OMPI_MCA_orte_default_hostfile", "value": "/x"}]);
+            refused(world, env, &["spec.trainer.env"]).await?;
+            let mut patched = job("patched", "plain", 1);
+            patched["spec"]["runtimePatches"] = json!([{"manager": "nobody"}]);
+            refused(world, patched, &["spec.runtimePatches.manager"]).await?;
+            let mut twice = torch("twice", held());
+            twice["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = json!(2);
+            refused(world, twice, &["spec.template.spec.replicatedJobs[0].replicas", "must be 1"])
+                .await?;
+            let mut unnamed = torch("unnamed", held());
+            unnamed["kind"] = json!("TrainingRuntime");
+            unnamed["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+                ["spec"]["containers"][0]["name"] = json!("main");
+            let field =
+                "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers";
+            refused(world, unnamed, &[field]).await?;
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_patch_gets_the_time_of_its_last_change() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            world.create_object(torch("plain", held())).await?;
+            let mut patched = job("patched", "plain", 1);
+            let patch = json!({"manager": "example.com/me", "trainingRuntimeSpec": {"template": {"metadata":
+                {"labels": {"by": "me"}}}}});
+            patched["spec"]["suspend"] = json!(true);
+            patched["spec"]["runtimePatches"] = json!([patch]);
+            let made = world.train(patched).await?;
+            let time = made["spec"]["runtimePatches"][0]["time"].clone();
+            ensure!(time.is_string(), "{}", made["spec"]);
+            let set = super::workload(world, "patched").await?;
+            assert_eq!(set["metadata"]["labels"]["by"], "me");
+            // A label that is no longer asked for goes.
+            let other = json!({"spec": {"runtimePatches": [{"manager": "example.com/me"}]}});
+            super::change(world, "patched", other).await?;
+            world
+                .until("no label", async || {
+                    let set = world.jobset("patched").await?;
+                    let label = set["metadata"]["labels"]["by"].clone();
+                    let seen = label.to_string();
+                    Ok(if label.is_null() { Seen::Yes(()) } else { Seen::NotYet(seen) })
+                })
+                .await
+        })
+        .await
+}
