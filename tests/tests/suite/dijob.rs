@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams};
 use muster_tests::World;
 use muster_tests::world::dijob::selector;
 use muster_tests::world::jobset::phase;
@@ -256,18 +257,39 @@ async fn a_learner_with_many_devices_is_an_aggregator_and_learners_that_share_a_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_cannot_be_read_does_not_stop_others() -> Result<()> {
+async fn a_job_that_cannot_be_read_has_failed_and_does_not_stop_others() -> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: the definitions of a real cluster are not changed");
+        return Ok(());
+    }
     World::new()
         .nodes(1)
         .coordinators(1)
         .run(async |world| {
-            running(world, "first", "Running").await?;
-            // What the schema keeps as it is, the types need not take.
-            let labels = json!({"metadata": {"labels": {"a": "b"}, "annotations": null}});
-            let change = json!({"spec": {"learner": {"template": labels}}});
-            let api = world.dijobs();
-            api.patch("first", &PatchParams::default(), &Patch::Merge(change)).await?;
-            running(world, "second", "Running").await?;
+            // Somebody else's definition may take what the types do not.
+            let definitions: Api<CustomResourceDefinition> = Api::all(world.client());
+            let name = "dijobs.diengine.opendilab.org";
+            let mut definition = serde_json::to_value(definitions.get(name).await?)?;
+            definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] =
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let definition = serde_json::from_value(definition)?;
+            definitions.replace(name, &kube::api::PostParams::default(), &definition).await?;
+            let mut bad = job("bad", "Running");
+            bad["spec"]["volumes"] = json!({"not": "a list"});
+            world
+                .until("the other definition", async || {
+                    Ok(match world.create_object(bad.clone()).await {
+                        Ok(_) => Seen::Yes(()),
+                        Err(error) => Seen::NotYet(format!("{error:#}")),
+                    })
+                })
+                .await?;
+            running(world, "good", "Running").await?;
+            let status = world.dijob_is("bad", "Failed").await?;
+            let why = status["conditions"][0]["message"].as_str().unwrap_or_default();
+            let begin = format!("failed to convert DIJob {}/bad: spec.volumes", world.namespace());
+            ensure!(why.starts_with(&begin), "{why}");
+            assert!(world.pods(&selector("bad")).await?.is_empty());
             Ok(())
         })
         .await
