@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     framework::{Generator, NodeSet},
-    session::Session,
+    session::{JobOrder, Session},
     snapshot::{JobId, NodeId, Quantities, TaskId},
     state::Gang,
     statement::Statement,
@@ -62,6 +62,16 @@ pub(super) struct Solver<'a> {
     pub(super) candidates: &'a [JobId],
 }
 
+/// What a search for one group knows.
+struct Search<'a> {
+    job: JobId,
+    tasks: &'a [TaskId],
+    feasible: Feasible,
+    /// Groups that may lose pods, the least deserving first.
+    victims: JobOrder,
+    failed: Failed,
+}
+
 /// Scenarios that did not work: pods to place, and pods to evict.
 type Failed = BTreeSet<(usize, Vec<TaskId>, Vec<TaskId>)>;
 
@@ -83,13 +93,11 @@ impl Solver<'_> {
         if let Some(statement) = self.solve_by_domain(session, job, &tasks, &feasible) {
             return Some(statement);
         }
-        let mut failed = Failed::new();
+        let victims = builder::order(session, self);
+        let mut search = Search { job, tasks: &tasks, feasible, victims, failed: Failed::new() };
         for generator in session.generators() {
-            let mut statement =
-                match self.solve_by(session, job, &tasks, generator, &feasible, &mut failed) {
-                    Some(solution) => solution.statement,
-                    None => continue,
-                };
+            let Some(solution) = self.solve_by(session, generator, &mut search) else { continue };
+            let mut statement = solution.statement;
             if session.is_gang_satisfied(job) && session.used(job) > used {
                 return Some(statement);
             }
@@ -101,20 +109,20 @@ impl Solver<'_> {
     fn solve_by(
         &self,
         session: &mut Session<'_>,
-        job: JobId,
-        tasks: &[TaskId],
         generator: Generator,
-        feasible: &Feasible,
-        failed: &mut Failed,
+        search: &mut Search<'_>,
     ) -> Option<Solution> {
-        let all = tasks.len();
+        let all = search.tasks.len();
         let mut recorded: Vec<Batch> = Vec::new();
-        let mut probe = |session: &mut Session<'_>, count: usize, recorded: &[Batch]| {
-            self.probe(session, job, tasks, count, generator, feasible, recorded, failed)
-        };
         let (mut solved, mut count) = (0, 1);
         let unsolved = loop {
-            let Some(mut solution) = probe(session, count, &recorded) else { break count };
+            let Some(mut solution) = self.probe(session, generator, search, count, &recorded)
+            else {
+                break count;
+            };
+            if count == all && solution.all_gone {
+                return Some(solution);
+            }
             session.discard(&mut solution.statement);
             recorded = solution.recorded;
             solved = count;
@@ -126,7 +134,7 @@ impl Solver<'_> {
         let (mut low, mut high) = (solved, unsolved);
         while high - low > 1 {
             let middle = (low + high) / 2;
-            match probe(session, middle, &recorded) {
+            match self.probe(session, generator, search, middle, &recorded) {
                 Some(mut solution) => {
                     session.discard(&mut solution.statement);
                     recorded = solution.recorded;
@@ -135,40 +143,37 @@ impl Solver<'_> {
                 None => high = middle,
             }
         }
-        if low == 0 { None } else { probe(session, all, &recorded) }
+        // Once more with those alone who had to go: whoever turned out not to be needed stays.
+        if low == 0 { None } else { self.probe(session, generator, search, all, &recorded) }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what one probe needs")]
     fn probe(
         &self,
         session: &mut Session<'_>,
-        job: JobId,
-        tasks: &[TaskId],
-        count: usize,
         generator: Generator,
-        feasible: &Feasible,
+        search: &mut Search<'_>,
+        count: usize,
         recorded: &[Batch],
-        failed: &mut Failed,
     ) -> Option<Solution> {
-        let pending = tasks.get(..count)?;
+        let pending = search.tasks.get(..count)?;
         let keep =
             |task: TaskId| session.state.tasks[task].status.is_active() || pending.contains(&task);
-        let gang = Gang::reduced(session.snapshot, job, keep, &session.state);
+        let gang = Gang::reduced(session.snapshot, search.job, keep, &session.state);
         let request = session.request(&gang);
-        let mut feasible = feasible.clone();
+        let mut feasible = search.feasible.clone();
         let victims = recorded.iter().flat_map(|batch| &batch.tasks);
         feasible.nodes.extend(victims.filter_map(|task| session.state.tasks[*task].node));
         let probe = Probe { gang, pending, request, recorded: recorded.to_vec(), feasible };
-        let mut ways = Ways::new(session, generator, self, &probe);
+        let mut ways = Ways::new(session, generator, search.victims.clone(), &probe);
         while let Some(potential) = ways.next(session, &probe) {
             let key = fingerprint(&probe, &potential);
-            if failed.contains(&key) {
+            if search.failed.contains(&key) {
                 continue;
             }
             match simulate::run(session, self.purpose, &probe, potential) {
                 Some(solution) => return Some(solution),
                 None => {
-                    failed.insert(key);
+                    search.failed.insert(key);
                 }
             }
         }
