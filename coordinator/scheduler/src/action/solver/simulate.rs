@@ -64,7 +64,7 @@ fn place_anew(
     statement: &mut Statement,
 ) -> bool {
     let nodes =
-        probe.feasible.with(victims.iter().filter_map(|task| session.snapshot.tasks[*task].node));
+        probe.feasible.with(victims.iter().filter_map(|task| session.state.tasks[*task].node));
     let mut concerned: BTreeSet<JobId> = batches.iter().map(|batch| batch.job).collect();
     let preemptor = probe.gang.job;
     concerned.insert(preemptor);
