@@ -116,6 +116,7 @@ pub struct Cause {
 pub struct Ledger {
     decisions: Vec<Decision>,
     settled: BTreeSet<JobId>,
+    lost: BTreeSet<JobId>,
     refusals: BTreeMap<JobId, Attempt>,
 }
 
@@ -157,6 +158,11 @@ impl Ledger {
         self.settled.contains(&job)
     }
 
+    /// Whether a group lost pods in this cycle. It waits for the next one: the pods that it has left are no gang.
+    pub fn has_lost(&self, job: JobId) -> bool {
+        self.lost.contains(&job)
+    }
+
     /// Forgets what kept a group waiting.
     pub fn forgive(&mut self, job: JobId) {
         self.refusals.remove(&job);
@@ -190,6 +196,7 @@ impl Ledger {
         moved: bool,
     ) {
         self.settled.extend(snapshot.tasks[task].job);
+        self.lost.extend(snapshot.tasks[task].job.filter(|_| !moved));
         let eviction = Eviction {
             action: cause.action,
             beneficiary: cause.beneficiary.map(|job| snapshot.jobs[job].key()),

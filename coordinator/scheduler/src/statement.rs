@@ -128,7 +128,7 @@ impl Session<'_> {
         groups: Option<Vec<GroupId>>,
         numa: Vec<(usize, usize, f64)>,
         again: bool,
-    ) {
+    ) -> bool {
         let there = self.state.nodes[node].find(task);
         let other_devices = match (there, &groups) {
             (Some(there), Some(groups)) => !groups.is_empty() && there.groups != *groups,
@@ -138,8 +138,7 @@ impl Session<'_> {
             there.is_some() && !numa.is_empty() && self.state.tasks[task].numa != numa;
         let is_there = there.is_some();
         if is_there && !again && !other_devices && !other_zones {
-            self.spare(statement, task);
-            return;
+            return self.spare(statement, task, node);
         }
         let operation = self.before(task, node, Step::Pipeline);
         self.state.set_status(self.snapshot, task, Status::Pipelined);
@@ -159,6 +158,7 @@ impl Session<'_> {
         self.state.tasks[task].tentative = true;
         self.tell_allocated(task);
         statement.operations.push(operation);
+        true
     }
 
     /// Takes a pod's place.
@@ -177,18 +177,19 @@ impl Session<'_> {
         true
     }
 
-    /// Gives a pod back what the first eviction of it took.
-    fn spare(&mut self, statement: &mut Statement, task: TaskId) {
-        let evicted = statement.operations.iter().position(|operation| {
+    /// Gives a pod back what the first eviction of it took, if that was on this node. A pod that an earlier
+    /// transaction sent away from a node does not come back to it.
+    fn spare(&mut self, statement: &mut Statement, task: TaskId, node: NodeId) -> bool {
+        let operations = statement.operations.iter().enumerate();
+        let mut evicted = operations.filter(|(_, operation)| {
             operation.task == task && operation.step == Step::Evict && !operation.void
         });
-        let Some(at) = evicted else { return };
-        let Some((before, node)) = statement
-            .operations
-            .get(at)
-            .map(|operation| (operation.before.clone(), operation.node.node))
+        let Some((at, before)) = evicted
+            .next()
+            .filter(|(_, operation)| operation.node.node == node)
+            .map(|(at, operation)| (at, operation.before.clone()))
         else {
-            return;
+            return false;
         };
         let operation = self.before(task, node, Step::Spare(at));
         self.state.set_status(self.snapshot, task, before.status);
@@ -200,6 +201,7 @@ impl Session<'_> {
             operation.void = true;
         }
         statement.operations.push(operation);
+        true
     }
 
     /// Undoes all that was done after a checkpoint.

@@ -57,7 +57,6 @@ fn candidates(session: &Session<'_>, gang: &Gang, most: i64) -> Vec<JobId> {
         .entries()
         .filter(|(id, job)| *id != gang.job && job.preemptible)
         .map(|(id, _)| id)
-        .filter(|id| !session.ledger.is_settled(*id))
         .filter(|id| Gang::whole(*id).active(session.snapshot, &session.state) > 0);
     match usize::try_from(most) {
         Ok(most) => movable.take(most + 1).collect(),

@@ -62,7 +62,6 @@ fn candidates(session: &Session<'_>, gang: &Gang) -> Vec<JobId> {
                 && job.priority < own.priority
                 && job.queue == own.queue
         })
-        .filter(|(id, _)| !session.ledger.is_settled(*id))
         .filter(|(id, _)| Gang::whole(*id).active(session.snapshot, &session.state) > 0)
         .map(|(id, _)| id)
         .filter(|id| session.preempt_victim(gang, *id))

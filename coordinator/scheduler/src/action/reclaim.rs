@@ -55,7 +55,6 @@ fn candidates(session: &Session<'_>, gang: &Gang) -> Vec<JobId> {
     let others = jobs
         .entries()
         .filter(|(_, job)| job.queue != jobs[gang.job].queue && job.preemptible)
-        .filter(|(id, _)| !session.ledger.is_settled(*id))
         .filter(|(id, _)| Gang::whole(*id).active(session.snapshot, &session.state) > 0)
         .map(|(id, _)| id);
     session.reclaim_victims(gang, others)

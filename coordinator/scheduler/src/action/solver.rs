@@ -86,7 +86,7 @@ impl Solver<'_> {
     pub(super) fn solve(&self, session: &mut Session<'_>, job: JobId) -> Option<Statement> {
         let whole = Gang::whole(job);
         let tasks = session.to_allocate(&whole, false);
-        if tasks.is_empty() || self.candidates.is_empty() {
+        if tasks.is_empty() || self.candidates.is_empty() || session.ledger.has_lost(job) {
             return None;
         }
         if !bound::can_be_enough(session, job, &tasks, self.candidates) {

@@ -239,17 +239,15 @@ impl Session<'_> {
         if class.gpu.is_shared() {
             let Some((groups, later)) = self.share(task, node, promise) else { return false };
             if promise || later {
-                self.pipeline(statement, task, node, Some(groups), zones, false);
-            } else {
-                self.allocate(statement, task, node, Some(groups), zones);
+                return self.pipeline(statement, task, node, Some(groups), zones, false);
             }
+            self.allocate(statement, task, node, Some(groups), zones);
             return true;
         }
-        if !promise && fits_now {
-            self.allocate(statement, task, node, None, zones);
-        } else {
-            self.pipeline(statement, task, node, None, zones, !promise);
+        if promise || !fits_now {
+            return self.pipeline(statement, task, node, None, zones, !promise);
         }
+        self.allocate(statement, task, node, None, zones);
         true
     }
 

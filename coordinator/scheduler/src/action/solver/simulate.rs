@@ -42,6 +42,7 @@ pub(super) fn run(
         }
     }
     if place_anew(session, probe, &batches, &victims, &mut statement)
+        && spares_settled(session, &statement)
         && is_lawful(session, purpose, probe, &batches)
     {
         let gone = |task: &TaskId| {
@@ -111,6 +112,14 @@ fn place_anew(
         }
     }
     placed
+}
+
+/// Whether groups of which pods were bound or evicted earlier in this cycle keep what they have.
+fn spares_settled(session: &Session<'_>, statement: &Statement) -> bool {
+    statement
+        .evicted()
+        .filter_map(|task| session.snapshot.tasks[task].job)
+        .all(|job| !session.ledger.is_settled(job))
 }
 
 fn is_lawful(
