@@ -227,6 +227,11 @@ pub trait Plugin {
         true
     }
 
+    /// Whether that answer is the same for all groups of the victim's queue.
+    fn reclaim_victim_is_by_queue(&self) -> bool {
+        false
+    }
+
     /// Whether a group of the same queue may.
     fn preempt_victim(&self, view: View<'_>, pending: &Gang, victim: JobId) -> bool {
         true

@@ -6,7 +6,7 @@ mod order;
 mod placement;
 mod queue_heap;
 
-use std::{cell::RefCell, cmp::Ordering, rc::Rc};
+use std::{cell::RefCell, cmp::Ordering, collections::BTreeMap, rc::Rc};
 
 use crate::{
     config::Config,
@@ -149,10 +149,33 @@ impl<'s> Session<'s> {
             .is_some_and(|plugin| plugin.can_reclaim(self.view(), gang, request))
     }
 
-    /// Whether a group may lose pods to a group of another queue.
-    pub fn reclaim_victim(&self, pending: &Gang, request: Quantities, victim: JobId) -> bool {
-        self.at(Point::ReclaimVictimFilter)
-            .all(|plugin| plugin.reclaim_victim(self.view(), pending, request, victim))
+    /// Those of some groups that may lose pods to a group of another queue.
+    pub fn reclaim_victims(
+        &self,
+        pending: &Gang,
+        victims: impl Iterator<Item = JobId>,
+    ) -> Vec<JobId> {
+        let request = self.request(pending);
+        let view = self.view();
+        let mut queues: BTreeMap<Option<QueueId>, bool> = BTreeMap::new();
+        let may = |plugin: &dyn Plugin, victim: JobId| {
+            plugin.reclaim_victim(view, pending, request, victim)
+        };
+        let may_queue = |victim: JobId| {
+            self.at(Point::ReclaimVictimFilter)
+                .filter(|plugin| plugin.reclaim_victim_is_by_queue())
+                .all(|plugin| may(plugin, victim))
+        };
+        victims
+            .filter(|victim| {
+                let queue = self.snapshot.jobs[*victim].queue;
+                *queues.entry(queue).or_insert_with(|| may_queue(*victim))
+                    && self
+                        .at(Point::ReclaimVictimFilter)
+                        .filter(|plugin| !plugin.reclaim_victim_is_by_queue())
+                        .all(|plugin| may(plugin, *victim))
+            })
+            .collect()
     }
 
     /// Whether a group may lose pods to a group of its own queue.

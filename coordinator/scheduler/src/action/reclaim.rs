@@ -52,12 +52,10 @@ pub(super) fn run(session: &mut Session<'_>) {
 /// Groups of other queues that may lose pods.
 fn candidates(session: &Session<'_>, gang: &Gang) -> Vec<JobId> {
     let jobs = &session.snapshot.jobs;
-    let request = session.request(gang);
-    // Whether a queue may lose anything is the same for all its groups that are alike: ask only for those with pods.
-    jobs.entries()
+    let others = jobs
+        .entries()
         .filter(|(_, job)| job.queue != jobs[gang.job].queue && job.preemptible)
         .filter(|(id, _)| Gang::whole(*id).active(session.snapshot, &session.state) > 0)
-        .map(|(id, _)| id)
-        .filter(|id| session.reclaim_victim(gang, request, *id))
-        .collect()
+        .map(|(id, _)| id);
+    session.reclaim_victims(gang, others)
 }

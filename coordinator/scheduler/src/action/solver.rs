@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     framework::{Generator, NodeSet},
-    session::Session,
+    session::{JobOrder, Session},
     snapshot::{JobId, NodeId, Quantities, TaskId},
     state::Gang,
     statement::Statement,
@@ -42,8 +42,7 @@ pub(super) struct Batch {
 /// Nodes on which room is looked for.
 #[derive(Clone, Debug)]
 pub(super) struct Feasible {
-    all: bool,
-    nodes: BTreeSet<NodeId>,
+    nodes: NodeSet,
 }
 
 /// A group's pods of which some are to be placed, and whom that has cost so far.
@@ -60,6 +59,21 @@ pub(super) struct Solver<'a> {
     pub(super) purpose: Purpose,
     /// Groups that may lose pods.
     pub(super) candidates: &'a [JobId],
+}
+
+/// How many scenarios one way of searching tries for one group: work is counted, since a pure function has no clock.
+const SCENARIOS: usize = 2000;
+
+/// What a search for one group knows.
+struct Search<'a> {
+    job: JobId,
+    tasks: &'a [TaskId],
+    feasible: Feasible,
+    /// Groups that may lose pods, the least deserving first.
+    victims: JobOrder,
+    failed: Failed,
+    /// Scenarios that may still be tried in this way.
+    left: usize,
 }
 
 /// Scenarios that did not work: pods to place, and pods to evict.
@@ -83,13 +97,12 @@ impl Solver<'_> {
         if let Some(statement) = self.solve_by_domain(session, job, &tasks, &feasible) {
             return Some(statement);
         }
-        let mut failed = Failed::new();
+        let victims = builder::order(session, self);
+        let mut search =
+            Search { job, tasks: &tasks, feasible, victims, failed: Failed::new(), left: 0 };
         for generator in session.generators() {
-            let mut statement =
-                match self.solve_by(session, job, &tasks, generator, &feasible, &mut failed) {
-                    Some(solution) => solution.statement,
-                    None => continue,
-                };
+            let Some(solution) = self.solve_by(session, generator, &mut search) else { continue };
+            let mut statement = solution.statement;
             if session.is_gang_satisfied(job) && session.used(job) > used {
                 return Some(statement);
             }
@@ -101,20 +114,21 @@ impl Solver<'_> {
     fn solve_by(
         &self,
         session: &mut Session<'_>,
-        job: JobId,
-        tasks: &[TaskId],
         generator: Generator,
-        feasible: &Feasible,
-        failed: &mut Failed,
+        search: &mut Search<'_>,
     ) -> Option<Solution> {
-        let all = tasks.len();
+        let all = search.tasks.len();
+        search.left = SCENARIOS;
         let mut recorded: Vec<Batch> = Vec::new();
-        let mut probe = |session: &mut Session<'_>, count: usize, recorded: &[Batch]| {
-            self.probe(session, job, tasks, count, generator, feasible, recorded, failed)
-        };
         let (mut solved, mut count) = (0, 1);
         let unsolved = loop {
-            let Some(mut solution) = probe(session, count, &recorded) else { break count };
+            let Some(mut solution) = self.probe(session, generator, search, count, &recorded)
+            else {
+                break count;
+            };
+            if count == all && solution.all_gone {
+                return Some(solution);
+            }
             session.discard(&mut solution.statement);
             recorded = solution.recorded;
             solved = count;
@@ -126,7 +140,7 @@ impl Solver<'_> {
         let (mut low, mut high) = (solved, unsolved);
         while high - low > 1 {
             let middle = (low + high) / 2;
-            match probe(session, middle, &recorded) {
+            match self.probe(session, generator, search, middle, &recorded) {
                 Some(mut solution) => {
                     session.discard(&mut solution.statement);
                     recorded = solution.recorded;
@@ -135,40 +149,39 @@ impl Solver<'_> {
                 None => high = middle,
             }
         }
-        if low == 0 { None } else { probe(session, all, &recorded) }
+        // Once more with those alone who had to go: whoever turned out not to be needed stays.
+        if low == 0 { None } else { self.probe(session, generator, search, all, &recorded) }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what one probe needs")]
     fn probe(
         &self,
         session: &mut Session<'_>,
-        job: JobId,
-        tasks: &[TaskId],
-        count: usize,
         generator: Generator,
-        feasible: &Feasible,
+        search: &mut Search<'_>,
+        count: usize,
         recorded: &[Batch],
-        failed: &mut Failed,
     ) -> Option<Solution> {
-        let pending = tasks.get(..count)?;
+        let pending = search.tasks.get(..count)?;
         let keep =
             |task: TaskId| session.state.tasks[task].status.is_active() || pending.contains(&task);
-        let gang = Gang::reduced(session.snapshot, job, keep, &session.state);
+        let gang = Gang::reduced(session.snapshot, search.job, keep, &session.state);
         let request = session.request(&gang);
-        let mut feasible = feasible.clone();
         let victims = recorded.iter().flat_map(|batch| &batch.tasks);
-        feasible.nodes.extend(victims.filter_map(|task| session.state.tasks[*task].node));
+        let nodes =
+            search.feasible.with(victims.filter_map(|task| session.state.tasks[*task].node));
+        let feasible = Feasible { nodes };
         let probe = Probe { gang, pending, request, recorded: recorded.to_vec(), feasible };
-        let mut ways = Ways::new(session, generator, self, &probe);
+        let mut ways = Ways::new(session, generator, search.victims.clone(), &probe);
         while let Some(potential) = ways.next(session, &probe) {
             let key = fingerprint(&probe, &potential);
-            if failed.contains(&key) {
+            if search.failed.contains(&key) {
                 continue;
             }
+            search.left = search.left.checked_sub(1)?;
             match simulate::run(session, self.purpose, &probe, potential) {
                 Some(solution) => return Some(solution),
                 None => {
-                    failed.insert(key);
+                    search.failed.insert(key);
                 }
             }
         }
@@ -192,11 +205,9 @@ impl Feasible {
     fn of(session: &Session<'_>, job: JobId) -> Self {
         let snapshot = session.snapshot;
         let gang = Gang::whole(job);
-        let all = gang
-            .all_tasks(snapshot, &session.state)
-            .any(|task| !snapshot.classes[snapshot.tasks[task].class].needs_gpu());
-        if all {
-            return Self { all, nodes: BTreeSet::new() };
+        let mut tasks = gang.all_tasks(snapshot, &session.state);
+        if tasks.any(|task| !snapshot.classes[snapshot.tasks[task].class].needs_gpu()) {
+            return Self { nodes: NodeSet::All };
         }
         let dimensions = &snapshot.dimensions;
         let has_gpus = |node: &NodeId| {
@@ -204,17 +215,21 @@ impl Feasible {
             state.idle_gpus(spec, dimensions).0 > 0.0
                 || state.releasing_gpus(spec, dimensions).0 > 0.0
         };
-        Self { all, nodes: snapshot.nodes.ids().filter(has_gpus).collect() }
+        Self { nodes: NodeSet::Some(snapshot.nodes.ids().filter(has_gpus).collect()) }
     }
 
     /// With some nodes more.
     pub(super) fn with(&self, more: impl Iterator<Item = NodeId>) -> NodeSet {
-        if self.all {
-            return NodeSet::All;
+        let NodeSet::Some(nodes) = &self.nodes else { return NodeSet::All };
+        let mut more: Vec<NodeId> =
+            more.filter(|node| nodes.binary_search(node).is_err()).collect();
+        if more.is_empty() {
+            return self.nodes.clone();
         }
-        let mut nodes = self.nodes.clone();
-        nodes.extend(more);
-        NodeSet::Some(nodes.into_iter().collect())
+        more.extend_from_slice(nodes);
+        more.sort_unstable();
+        more.dedup();
+        NodeSet::Some(more.into())
     }
 
     /// All of them.
@@ -222,7 +237,10 @@ impl Feasible {
         &'a self,
         session: &'a Session<'_>,
     ) -> impl Iterator<Item = NodeId> + 'a {
-        let every = self.all.then(|| session.snapshot.nodes.ids()).into_iter().flatten();
-        every.chain(self.nodes.iter().copied().filter(|_| !self.all))
+        let (every, some) = match &self.nodes {
+            NodeSet::All => (Some(session.snapshot.nodes.ids()), &[][..]),
+            NodeSet::Some(nodes) => (None, &nodes[..]),
+        };
+        every.into_iter().flatten().chain(some.iter().copied())
     }
 }

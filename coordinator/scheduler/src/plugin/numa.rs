@@ -23,6 +23,8 @@ pub struct Numa {
     ignored: BTreeSet<String>,
     reconstruct: bool,
     most_zones: usize,
+    /// Dimensions of devices that any node aligns.
+    devices: BTreeSet<usize>,
     available: Table<NodeId, Vec<Vector>>,
 }
 
@@ -41,6 +43,7 @@ impl Numa {
                 .collect(),
             reconstruct: arguments.get("reconstructAvailable").is_none_or(|text| text != "false"),
             most_zones: 0,
+            devices: BTreeSet::new(),
             available: Table::default(),
         }
     }
@@ -142,6 +145,16 @@ impl Plugin for Numa {
         };
         self.available = view.snapshot.nodes.iter().map(of).collect();
         self.most_zones = self.available.iter().map(Vec::len).max().unwrap_or(0);
+        let zones = view.snapshot.nodes.iter().filter_map(|node| node.numa.as_deref());
+        let aware =
+            zones.filter(|zones| zones.policy != Policy::None).flat_map(|zones| &zones.aware);
+        let dimensions = &view.snapshot.dimensions;
+        self.devices = aware
+            .copied()
+            .filter(|i| {
+                !zones::is_gated(dimensions, *i) && !self.ignored.contains(dimensions.name(*i))
+            })
+            .collect();
         if self.reconstruct {
             for (id, task) in view.state.tasks.entries() {
                 if task.status.is_active() {
@@ -171,15 +184,9 @@ impl Plugin for Numa {
     fn node_order(&self, view: View<'_>, task: TaskId, node: NodeId) -> Option<f64> {
         let class = &view.snapshot.classes[view.snapshot.tasks[task].class];
         let zones = view.snapshot.nodes[node].numa.as_deref();
-        let wants = class.guaranteed
-            || view
-                .snapshot
-                .nodes
-                .iter()
-                .filter_map(|node| node.numa.as_deref())
-                .take(1)
-                .any(|zones| self.aware(view, class, zones).is_some());
-        if self.most_zones == 0 || !wants {
+        let wants =
+            || class.guaranteed || self.devices.iter().any(|i| at(&class.request, *i) > 0.0);
+        if self.most_zones == 0 || !wants() {
             return Some(0.0);
         }
         let span = match (zones, self.place(view, class, node)) {

@@ -249,6 +249,10 @@ impl Plugin for Proportion {
         reclaim::may_lose(view, &self.queues, pending, request, victim)
     }
 
+    fn reclaim_victim_is_by_queue(&self) -> bool {
+        true
+    }
+
     fn reclaim_scenario(&self, view: View<'_>, scenario: &Scenario<'_>) -> bool {
         reclaim::is_lawful(view, &self.before, self.saturation, scenario)
     }

@@ -33,18 +33,21 @@ pub struct OrderOptions {
     pub depth: Option<usize>,
 }
 
+#[derive(Clone, Debug)]
 struct QueueNode {
     parent: Option<QueueId>,
     below: Below,
     stale: bool,
 }
 
+#[derive(Clone, Debug)]
 enum Below {
     Queues(Heap<QueueId>),
     Jobs(Heap<Gang>),
 }
 
 /// Groups in the order in which they get their turn.
+#[derive(Clone, Debug)]
 pub struct JobOrder {
     options: OrderOptions,
     roots: Heap<QueueId>,

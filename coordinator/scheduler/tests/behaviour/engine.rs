@@ -171,3 +171,20 @@ fn a_device_that_an_agent_calls_faulty_is_gone() {
     );
     assert_eq!(told(&world.pods("g", 2, 1, "").with("inventories", inventory).decide()), [""; 0]);
 }
+
+#[test]
+fn a_gang_can_require_one_super_pod_of_those_that_agents_tell() {
+    let place = |node: &str, id: u32| json!({"node": node, "superPod": {"id": id, "serverIndex": 0, "size": 2}});
+    let topology = json!([{"metadata": {"name": "pods"}, "spec": {"levels": [{"nodeLabel": "muster.dev/super-pod"}]}}]);
+    let wants = json!({"topology": "pods", "requiredTopologyLevel": "muster.dev/super-pod"});
+    let world = World::new()
+        .node("a", 2, json!({}))
+        .node("b", 2, json!({}))
+        .node("c", 2, json!({}))
+        .queue("q", -1.0)
+        .group("g", "q", json!({"minMember": 4, "topologyConstraint": wants}))
+        .pods("g", 4, 1, "")
+        .with("inventories", json!([place("a", 1), place("b", 2), place("c", 2)]))
+        .with("topologies", topology);
+    assert_eq!(told(&world.decide()), ["bind g-0 b", "bind g-1 b", "bind g-2 c", "bind g-3 c"]);
+}

@@ -23,13 +23,17 @@ pub(super) fn can_be_enough(
 ) -> bool {
     let snapshot = session.snapshot;
     let Some(least) = least(session, tasks) else { return true };
+    let spec = &snapshot.jobs[job];
+    let free = spec.members.iter().all(|member| member.constraint.is_none());
+    if free && grows_enough(session, &least, tasks.len() as i64, candidates) {
+        return true;
+    }
     let freed = freed(session, candidates);
     let room: Vec<i64> =
         snapshot.nodes.ids().map(|node| room(session, node, &least, freed.get(&node))).collect();
     if room.iter().sum::<i64>() < tasks.len() as i64 {
         return false;
     }
-    let spec = &snapshot.jobs[job];
     spec.members.iter().enumerate().all(|(at, member)| {
         let required =
             member.constraint.as_ref().and_then(|it| Some((it.topology?, it.required.as_ref()?)));
@@ -42,6 +46,26 @@ pub(super) fn can_be_enough(
         let wanted = tasks.iter().filter(inside).count() as i64;
         wanted == 0 || most_in_domain(session, id, level, &room).is_none_or(|most| most >= wanted)
     })
+}
+
+/// Whether the first candidates free enough already, where it does not matter on which nodes.
+fn grows_enough(session: &Session<'_>, least: &[f64], wanted: i64, candidates: &[JobId]) -> bool {
+    let mut freed = Freed::new();
+    let mut sum = 0;
+    for job in candidates {
+        for task in Gang::whole(*job).all_tasks(session.snapshot, &session.state) {
+            let Some(node) = session.state.tasks[task].node else { continue };
+            let before =
+                freed.get(&node).map_or(0, |freed| room(session, node, least, Some(freed)));
+            free_of(session, task, &mut freed);
+            sum += freed.get(&node).map_or(0, |freed| room(session, node, least, Some(freed)))
+                - before;
+            if sum >= wanted {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 /// The least of each dimension that pods ask for; none if they share devices, whose room is not a number of pods.

@@ -20,19 +20,22 @@ pub(super) struct Builder {
     filters: Filters,
 }
 
+/// Groups that may lose pods, the least deserving first.
+pub(super) fn order(session: &mut Session<'_>, solver: &Solver<'_>) -> JobOrder {
+    let strict = solver.purpose != Purpose::Consolidation;
+    let options = OrderOptions {
+        preemptible: strict,
+        active: strict,
+        victims: true,
+        ..OrderOptions::default()
+    };
+    JobOrder::new(session, solver.candidates.iter().map(|job| Gang::whole(*job)), options)
+}
+
 // === impl Builder ===
 
 impl Builder {
-    pub(super) fn new(session: &mut Session<'_>, solver: &Solver<'_>, probe: &Probe<'_>) -> Self {
-        let strict = solver.purpose != Purpose::Consolidation;
-        let options = OrderOptions {
-            preemptible: strict,
-            active: strict,
-            victims: true,
-            ..OrderOptions::default()
-        };
-        let order =
-            JobOrder::new(session, solver.candidates.iter().map(|job| Gang::whole(*job)), options);
+    pub(super) fn new(session: &Session<'_>, order: JobOrder, probe: &Probe<'_>) -> Self {
         let mut filters = Filters::new(session, probe);
         for batch in &probe.recorded {
             filters.add(session, batch);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
     framework::Generator,
-    session::Session,
+    session::{JobOrder, Session},
     snapshot::{JobId, NodeId, TaskId},
 };
 
-use super::{Batch, Probe, Solver, builder::Builder};
+use super::{Batch, Probe, builder::Builder};
 
 /// Ways to make room.
 pub(super) struct Ways {
@@ -31,12 +31,12 @@ struct Growing {
 
 impl Ways {
     pub(super) fn new(
-        session: &mut Session<'_>,
+        session: &Session<'_>,
         generator: Generator,
-        solver: &Solver<'_>,
+        victims: JobOrder,
         probe: &Probe<'_>,
     ) -> Self {
-        let builder = Builder::new(session, solver, probe);
+        let builder = Builder::new(session, victims, probe);
         Self { generator, builder, begun: false, ready: VecDeque::new(), growing: None }
     }
 

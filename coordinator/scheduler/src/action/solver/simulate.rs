@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     framework::{Scenario, Victim},
     session::{JobOrder, OrderOptions, Session},
-    snapshot::{JobId, Status, TaskId},
+    snapshot::{JobId, QueueId, Status, TaskId},
     state::Gang,
     statement::Statement,
 };
@@ -18,6 +18,8 @@ pub(super) struct Solution {
     pub(super) statement: Statement,
     /// Whom it costs.
     pub(super) recorded: Vec<Batch>,
+    /// Whether everybody whose place was taken has lost or changed it: then there is nobody to spare.
+    pub(super) all_gone: bool,
 }
 
 /// Evicts victims, places everybody concerned anew, and looks whether that is what was wanted.
@@ -46,8 +48,9 @@ pub(super) fn run(
         let gone = |task: &TaskId| {
             matches!(session.state.tasks[*task].status, Status::Releasing | Status::Pipelined)
         };
+        let all_gone = victims.iter().all(gone);
         let recorded = batches.into_iter().filter(|batch| batch.tasks.iter().any(gone)).collect();
-        return Some(Solution { statement, recorded });
+        return Some(Solution { statement, recorded, all_gone });
     }
     session.discard(&mut statement);
     None
@@ -62,15 +65,34 @@ fn place_anew(
     statement: &mut Statement,
 ) -> bool {
     let nodes =
-        probe.feasible.with(victims.iter().filter_map(|task| session.snapshot.tasks[*task].node));
+        probe.feasible.with(victims.iter().filter_map(|task| session.state.tasks[*task].node));
     let mut concerned: BTreeSet<JobId> = batches.iter().map(|batch| batch.job).collect();
     let preemptor = probe.gang.job;
     concerned.insert(preemptor);
+    // Others that wait count as far as they are before somebody concerned in the same queue: they say where the queue is.
+    let gang_of = |job: JobId| if job == preemptor { probe.gang.clone() } else { Gang::whole(job) };
+    let mut last: BTreeMap<QueueId, Gang> = BTreeMap::new();
+    for job in &concerned {
+        let Some(queue) = session.snapshot.jobs[*job].queue else { continue };
+        let gang = gang_of(*job);
+        match last.get(&queue) {
+            Some(known) if session.job_order(known, &gang).is_ge() => {}
+            _ => {
+                last.insert(queue, gang);
+            }
+        }
+    }
+    let counts = |job: &JobId| {
+        let Some(last) = session.snapshot.jobs[*job].queue.and_then(|queue| last.get(&queue))
+        else {
+            return false;
+        };
+        session.job_order(&Gang::whole(*job), last).is_lt()
+    };
     let waiting = session.snapshot.jobs.ids().filter(|job| session.state.jobs[*job].pending > 0);
-    let jobs: BTreeSet<JobId> = waiting.chain(concerned.iter().copied()).collect();
-    let gangs = jobs
-        .into_iter()
-        .map(|job| if job == preemptor { probe.gang.clone() } else { Gang::whole(job) });
+    let jobs: BTreeSet<JobId> = waiting.filter(counts).chain(concerned.iter().copied()).collect();
+    let gangs: Vec<Gang> = jobs.into_iter().map(gang_of).collect();
+    let gangs = gangs.into_iter();
     let mut order = JobOrder::new(session, gangs, OrderOptions::default());
     let mut placed = false;
     while !concerned.is_empty() {

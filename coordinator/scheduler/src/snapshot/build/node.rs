@@ -1,7 +1,7 @@
 //! Nodes: what they have, what keeps pods off them, how they cut devices.
 
 use crate::{
-    input::{Node as NodeObject, ResourceList},
+    input::{Labels, Node as NodeObject, ResourceList},
     snapshot::{Dimensions, GPU, Node, NodeId, PODS, SliceStrategy, Table, Vector, at},
 };
 
@@ -10,6 +10,10 @@ use super::Builder;
 /// Mebibytes of a device on a node that does not say.
 pub(super) const UNKNOWN_MEMORY: i64 = 100;
 const TEBIBYTE: i64 = 1_048_576;
+/// Label with the super-pod that a node's agent tells, for topologies to be made of.
+const SUPER_POD: &str = "muster.dev/super-pod";
+/// Label with the clique of linked devices that a node's agent tells.
+const CLIQUE: &str = "muster.dev/clique";
 
 // === impl Builder ===
 
@@ -73,7 +77,7 @@ impl<'a> Builder<'a> {
             .map(Box::new);
         Node {
             name: object.metadata.name.clone(),
-            labels: labels.clone(),
+            labels: self.labels(object),
             allocatable,
             taints: object.spec.taints.clone(),
             ready: conditions.is_empty(),
@@ -90,6 +94,29 @@ impl<'a> Builder<'a> {
             numa,
             storage: Vec::new(),
         }
+    }
+
+    /// A node's labels, with what its agent knows of where it is.
+    fn labels(&self, object: &NodeObject) -> Labels {
+        let mut labels = object.metadata.labels.clone();
+        let known = self
+            .input
+            .inventories
+            .iter()
+            .filter(|inventory| inventory.node == object.metadata.name);
+        for inventory in known {
+            if let Some(place) = &inventory.super_pod
+                && labels.get(SUPER_POD).is_none()
+            {
+                labels.insert(SUPER_POD, place.id.to_string());
+            }
+            let mut cliques =
+                inventory.devices.iter().filter_map(|device| device.clique.as_deref());
+            if let Some(clique) = cliques.next().filter(|_| labels.get(CLIQUE).is_none()) {
+                labels.insert(CLIQUE, clique);
+            }
+        }
+        labels
     }
 
     /// Takes away devices that the node's agent calls faulty.
