@@ -21,6 +21,7 @@ Examples:
   musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
   musterctl modelserving check serving.yaml                               would it be taken?
   musterctl modelserving plan serving.yaml                                what would be made?
+  musterctl group -f job.yaml                                             what is placed together?
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -42,6 +43,8 @@ pub enum Command {
     /// Check ModelServings, and see what would be made for them
     #[command(subcommand)]
     Modelserving(ModelservingCommand),
+    /// Show which PodGroups the pods of workloads would become
+    Group(GroupArgs),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
 }
@@ -304,6 +307,38 @@ pub enum PlanOutput {
     Yaml,
     /// All of them, as a List
     Json,
+}
+
+/// Settings of `group`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  musterctl group -f train.yaml
+
+  GROUP / PART         NEEDS    PODS  QUEUE     PRIORITY  ACTION
+  pg-train-UID         2 parts  5     research  train     created
+    leader             1 part
+      leader-replica-0   1 pod    1
+    ...
+
+NEEDS is what must be placed at once, PODS how many pods there are. With -o yaml all of each PodGroup is
+printed. A file may hold workloads, their pods, what owns them and PodGroups that are there already, as
+kubectl get -o yaml prints them. Where there are no pods of a workload, they are made up from its template.
+Uids that only a cluster knows are printed as UID; every priority class is taken to exist.
+A pod that cannot be grouped is named on stderr with the remedy; the exit code is then 1.")]
+pub struct GroupArgs {
+    /// Workloads, YAML or JSON, - for stdin; may be given more than once
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Whose pods are grouped. Pods that name no scheduler are shown as if they named this one
+    #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]
+    pub scheduler: String,
+    /// The queue of what names none
+    #[arg(long, value_name = "QUEUE", default_value = "default-queue")]
+    pub default_queue: String,
+    /// How groups are printed
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: PlanOutput,
 }
 
 /// Settings of `migrate`.

@@ -1,10 +1,11 @@
-//! `musterctl`: what Muster would do with templates, pods, tables and ModelServings, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and other workloads, tried on files.
 //!
 //! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable` and
 //! `muster-modelserving`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
 //! 2 where the command was not understood or a file cannot be read.
 
 pub mod args;
+mod group;
 mod inject;
 mod input;
 mod migrate;
@@ -63,6 +64,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
+        Command::Group(args) => group::group_files(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

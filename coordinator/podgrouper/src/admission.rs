@@ -16,11 +16,11 @@ pub struct Refused {
     /// Which kind of wrong; a condition's reason and a metric's label.
     pub class: &'static str,
     /// What it is about.
-    pub object: String,
+    pub object: Box<str>,
     /// Where in it.
-    pub field: String,
+    pub field: Box<str>,
     /// What is wrong.
-    pub detail: String,
+    pub detail: Box<str>,
     /// What helps.
     pub remedy: &'static str,
     /// What is to be said beside it.
@@ -33,12 +33,12 @@ impl Refused {
     pub(crate) fn new(
         class: &'static str,
         object: &crate::Object,
-        field: impl Into<String>,
-        detail: impl Into<String>,
+        field: impl Into<Box<str>>,
+        detail: impl Into<Box<str>>,
         remedy: &'static str,
     ) -> Self {
         let (field, detail) = (field.into(), detail.into());
-        Self { class, object: object.shown(), field, detail, remedy, warnings: Vec::new() }
+        Self { class, object: object.shown().into(), field, detail, remedy, warnings: Vec::new() }
     }
 }
 

@@ -93,7 +93,7 @@ pub struct GroupError {
     /// What helps.
     pub remedy: &'static str,
     /// What has to be read, of [`Class::Unread`].
-    pub key: Option<Key>,
+    pub key: Option<Box<Key>>,
 }
 
 // === impl Class ===
@@ -159,7 +159,7 @@ impl GroupError {
     /// Something has to be read first.
     pub fn unread(key: Key) -> Self {
         let mut error = Self::new(Class::Unread, key.to_string(), "", "it is not read yet", "wait");
-        error.key = Some(key);
+        error.key = Some(Box::new(key));
         error
     }
 }

@@ -125,7 +125,6 @@ fn read(group: &Object) -> Result<Spec, Refused> {
     let Some(spec) = spec else { return Ok(Spec::default()) };
     let spec: Spec =
         Deserialize::deserialize(spec).map_err(|e: serde_json::Error| decode(e.to_string()))?;
-    let _known = spec.scheduling_backoff;
     for text in [&spec.preemption_delay, &spec.staleness_grace_period].into_iter().flatten() {
         if duration::read(text).is_none() {
             return Err(decode(format!("{text:?} is no duration")));
@@ -160,7 +159,7 @@ fn circle<'a>(parts: &'a [Part], by_name: &BTreeMap<&str, (usize, &'a Part)>) ->
     None
 }
 
-/// Whether a value is an object without fields, or nothing.
+/// Whether nothing is there.
 pub(super) fn is_empty(value: Option<&Value>) -> bool {
     value.is_none_or(Value::is_null)
 }

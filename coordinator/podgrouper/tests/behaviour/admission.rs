@@ -47,7 +47,7 @@ fn pods_counted_on_an_inner_part_are_refused_at_first_and_warned_of_later() {
         {"name": "one", "minMember": 2, "parent": "all"}]});
     let refused = pod_group::check(&group(spec.clone()), false).unwrap_err();
     assert_eq!(refused.class, "min-member-on-parent");
-    assert_eq!(refused.field, "spec.subGroups[0].minMember");
+    assert_eq!(&*refused.field, "spec.subGroups[0].minMember");
     let warnings = pod_group::check(&group(spec), true).unwrap();
     assert_eq!(warnings.len(), 1);
 }

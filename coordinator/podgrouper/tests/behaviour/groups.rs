@@ -142,7 +142,7 @@ fn an_edge_that_reads_what_it_is_asked_for_comes_to_the_same_end() {
             Ok(outcome) => break outcome,
             Err(error) => {
                 let key = error.key.expect("it says what to read");
-                assert!(reader.read.insert(key), "nothing is asked for twice");
+                assert!(reader.read.insert(*key), "nothing is asked for twice");
             }
         }
     };
