@@ -93,6 +93,12 @@ impl Least {
 // === impl Topology ===
 
 impl Topology {
+    /// Whether it asks for anything: a level without a topology, or a topology without a level, does not.
+    pub fn is_asked(&self) -> bool {
+        let levels = [&self.required, &self.preferred];
+        !self.topology.is_empty() && levels.iter().any(|level| !level.is_empty())
+    }
+
     /// As it is written; what is empty is left out.
     pub fn json(&self) -> Value {
         let mut out = Map::new();

@@ -6,7 +6,7 @@ use super::batch::{min_member, min_member_error};
 use super::ray::has_parts;
 use super::{int32, number};
 use crate::base::{Context, named, topology};
-use crate::draft::{Draft, Least, SubGroup};
+use crate::draft::{Draft, Least, SubGroup, Topology};
 use crate::error::{Class, GroupError};
 use crate::names;
 use crate::object::{Field, Object};
@@ -86,9 +86,7 @@ fn tree(top: &Object, job: &Field<'_>, parts: &mut Vec<SubGroup>) -> Result<(), 
     let least = least_pods(top, job)?;
     let annotations = annotations(job)?;
     let word = |key: &str| annotations.as_ref()?.value().get(key)?.as_str();
-    let near = Some(topology(word)).filter(|near| {
-        !near.topology.is_empty() && !(near.required.is_empty() && near.preferred.is_empty())
-    });
+    let near = Some(topology(word)).filter(Topology::is_asked);
     parts.push(SubGroup::inner(name, replicas));
     for at in 0..replicas {
         let part = SubGroup::leaf(format!("{name}-replica-{at}"), least).within(name);

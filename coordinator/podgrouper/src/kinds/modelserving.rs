@@ -113,9 +113,7 @@ fn instances(
 fn near(role: &Role) -> Option<Topology> {
     let annotations = role.entry_template.metadata.as_ref()?.annotations.as_ref()?;
     let near = topology(|key| annotations.get(key).map(String::as_str));
-    let asked =
-        !near.topology.is_empty() && !(near.required.is_empty() && near.preferred.is_empty());
-    asked.then_some(near)
+    Some(near).filter(Topology::is_asked)
 }
 
 /// Two parts of one name, such as role `a-0` beside instance 0 of role `a`, cannot be told apart.

@@ -157,7 +157,6 @@ impl Workers<'_> {
         }
         let required = self.word(names::SEGMENT_REQUIRED);
         let preferred = self.word(names::SEGMENT_PREFERRED);
-        let asked = !topology.is_empty() && !(required.is_empty() && preferred.is_empty());
-        asked.then_some(Topology { topology, required, preferred })
+        Some(Topology { topology, required, preferred }).filter(Topology::is_asked)
     }
 }

@@ -89,8 +89,7 @@ fn topology(cx: &Context<'_>, top: &Object) -> Result<Option<Topology>, GroupErr
         topology = top.annotation(names::TOPOLOGY).unwrap_or_default().to_owned();
     }
     let (required, preferred) = (word(names::SEGMENT_REQUIRED), word(names::SEGMENT_PREFERRED));
-    let asked = !topology.is_empty() && !(required.is_empty() && preferred.is_empty());
-    Ok(asked.then_some(Topology { topology, required, preferred }))
+    Ok(Some(Topology { topology, required, preferred }).filter(Topology::is_asked))
 }
 
 // === impl Segments ===
