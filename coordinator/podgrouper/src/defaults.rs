@@ -21,7 +21,7 @@ pub struct Defaults {
     kinds: BTreeMap<String, KindDefaults>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
     type_name: Option<String>,
@@ -36,9 +36,10 @@ impl Defaults {
     /// Reads the ConfigMap. What cannot be read is as if it were not there.
     pub fn read(config_map: &Object) -> Option<Self> {
         let text = config_map.raw().get("data")?.get("types")?.as_str()?;
-        let entries: Option<Vec<Entry>> = serde_json::from_str(text).ok()?;
+        let entries: Option<Vec<Option<Entry>>> = serde_json::from_str(text).ok()?;
         let mut kinds = BTreeMap::new();
         for entry in entries.unwrap_or_default() {
+            let entry = entry.unwrap_or_default();
             let group = entry.group.unwrap_or_default();
             let name = kind(&group, &entry.type_name.unwrap_or_default());
             let defaults = KindDefaults {

@@ -133,7 +133,9 @@ fn container(pod: &Object) -> Result<Place, Refused> {
 /// How the names of the pod's ConfigMaps begin: short enough that the volume's name fits.
 fn prefix(pod: &Object, index: usize, key: &str) -> String {
     let owner = pod.owners().into_iter().next().map(|owner| owner.name);
-    let base = owner.unwrap_or_else(|| pod.name().to_owned());
+    let generated = pod.raw().pointer("/metadata/generateName").and_then(Value::as_str);
+    let own = Some(pod.name()).filter(|name| !name.is_empty()).or(generated).unwrap_or_default();
+    let base = owner.unwrap_or_else(|| own.to_owned());
     let number = index.to_string().len() + 1;
     let around = "-vol".len() + "--".len() + KEY + SUFFIX.len() + number + "-evar".len();
     let mut end = LONGEST.saturating_sub(around).min(base.len());

@@ -93,7 +93,11 @@ pub fn check(group: &Object, is_update: bool) -> Result<Vec<String>, Refused> {
         if part.min_member.is_some() {
             let detail = format!("{name} has parts, and only what has none counts pods");
             match is_update {
-                true => warnings.push(format!("{}: {detail}", field("minMember"))),
+                // The words that clients of KAI know.
+                true => warnings.push(format!(
+                    "subgroup {name:?}: minMember cannot be set on a mid-level SubGroup \
+                     (has child SubGroups); use minSubGroup instead"
+                )),
                 false => {
                     wrong("min-member-on-parent", "minMember", detail, "write minSubGroup instead");
                 }

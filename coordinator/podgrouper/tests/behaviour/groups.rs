@@ -1,6 +1,7 @@
 //! What holds of every kind: who is left alone, queues, what is kept, what is not read yet.
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use muster_podgrouper::group::{Action, Skip};
@@ -40,10 +41,10 @@ fn the_queue_is_the_owners_the_pods_the_projects_the_namespaces_or_the_default()
     let label = json!({"kai.scheduler/queue": "of-owner"});
     assert_eq!(queue(owner(label), json!({"kai.scheduler/queue": "x"}), &[], &config), "of-owner");
     let on_pod = json!({"kai.scheduler/queue": "of-pod"});
-    assert_eq!(queue(owner(json!({})), on_pod, &[space.clone()], &config), "of-pod");
+    assert_eq!(queue(owner(json!({})), on_pod, from_ref(&space), &config), "of-pod");
     let project = json!({"project": "p", "kai.scheduler/node-pool": "fast"});
-    assert_eq!(queue(owner(json!({})), project, &[space.clone()], &config), "p-fast");
-    assert_eq!(queue(owner(json!({})), json!({}), &[space.clone()], &config), "of-space");
+    assert_eq!(queue(owner(json!({})), project, from_ref(&space), &config), "p-fast");
+    assert_eq!(queue(owner(json!({})), json!({}), from_ref(&space), &config), "of-space");
     let off = Config { namespace_queues: false, default_queue: "all".to_owned(), ..config };
     assert_eq!(queue(owner(json!({})), json!({}), &[space], &off), "all");
 }
