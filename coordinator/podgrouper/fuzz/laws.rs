@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use muster_podgrouper::admission::pod::Sharing;
+use muster_podgrouper::admission::strict::Strict;
 use muster_podgrouper::admission::{Refused, pod_group, queue, topology};
 use muster_podgrouper::group::{Action, Outcome};
 use muster_podgrouper::{Config, Given, GroupError, Object, group};
@@ -79,6 +80,10 @@ fn admitted(object: &Object, given: &Given) {
     }
     let _ = queue::check_delete(object).map_err(refused);
     let _ = topology::check(object).map_err(refused);
+    let strict = Strict::default();
+    let _ = strict.pod_group(object, None, given).map_err(refused);
+    let _ = strict.queue(object, given).map_err(refused);
+    let _ = strict.pod(object).map_err(refused);
     let sharing = Sharing::default();
     let _ = sharing.check(object).map_err(refused);
     match sharing.mutate(object, "a", "abcdefg") {

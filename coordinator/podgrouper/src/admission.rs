@@ -6,6 +6,7 @@ pub mod device;
 pub mod pod;
 pub mod pod_group;
 pub mod queue;
+pub mod strict;
 pub mod topology;
 
 use std::fmt;

@@ -60,11 +60,19 @@ pub struct Marks {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Groups a pod.
+/// Groups a pod. One that came out of a list and does not say its kind is taken for what it is.
 ///
 /// # Errors
 /// Why it has no group. [`Class::Unread`] names what has to be read before it can be said.
 pub fn group(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Outcome, GroupError> {
+    let named;
+    let pod = match pod.kind().is_empty() {
+        true => {
+            named = pod.clone().or_of_kind("v1", "Pod");
+            &named
+        }
+        false => pod,
+    };
     let cx = Context { pod, objects, config };
     if let Some(skip) = skipped(&cx) {
         return Ok(Outcome::skipped(skip));

@@ -43,6 +43,15 @@ impl Object {
         Self { raw }
     }
 
+    /// With its kind, where it came out of a list and does not say it.
+    pub fn or_of_kind(mut self, api_version: &str, kind: &str) -> Self {
+        if let Some(raw) = self.raw.as_object_mut() {
+            raw.entry("apiVersion").or_insert_with(|| api_version.into());
+            raw.entry("kind").or_insert_with(|| kind.into());
+        }
+        self
+    }
+
     /// As it came.
     pub fn raw(&self) -> &Value {
         &self.raw

@@ -3,6 +3,7 @@
 use muster_objects::schema::crd;
 use muster_podgrouper::Object;
 use muster_podgrouper::admission::pod::Sharing;
+use muster_podgrouper::admission::strict::Strict;
 use muster_podgrouper::admission::{pod_group, queue};
 use muster_podgrouper::objects::Given;
 use serde_json::{Value, json};
@@ -102,4 +103,52 @@ fn an_init_container_may_have_the_device_and_the_pod_learns_its_namespace() {
     let from = &dressed["spec"]["initContainers"][0]["envFrom"][0]["configMapRef"]["name"];
     assert_eq!(from, "p-abcdefg-shared-gpu-i0-evar");
     assert_eq!(dressed["spec"]["containers"][0].get("env"), None);
+}
+
+fn queue_below(name: &str, parent: &str) -> Object {
+    Object::new(json!({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",
+        "metadata": {"name": name}, "spec": {"parentQueue": parent, "resources": {}}}))
+}
+
+#[test]
+fn a_group_of_an_unknown_queue_is_refused_unless_it_was_taken_before() {
+    let (strict, given) = (Strict::default(), Given::new([queue_below("known", "")]));
+    let (known, ghost) = (group(json!({"queue": "known"})), group(json!({"queue": "ghost"})));
+    assert_eq!(strict.pod_group(&known, None, &given), Ok(()));
+    assert_eq!(strict.pod_group(&ghost, None, &given).unwrap_err().class, "queue-unknown");
+    assert_eq!(strict.pod_group(&ghost, Some(&known), &given).unwrap_err().class, "queue-unknown");
+    assert_eq!(strict.pod_group(&ghost, Some(&ghost), &given), Ok(()));
+    assert_eq!(Strict::OFF.pod_group(&ghost, None, &given), Ok(()));
+}
+
+#[test]
+fn groups_that_are_too_large_are_refused() {
+    let strict = Strict { most_parts: 1, most_pods: 4, ..Strict::default() };
+    let refused = |spec: Value| strict.pod_group(&group(spec), None, &Given::default());
+    let parts = json!([{"name": "a", "minMember": 1}, {"name": "b", "minMember": 1}]);
+    assert_eq!(refused(json!({"subGroups": parts})).unwrap_err().class, "too-many-parts");
+    assert_eq!(refused(json!({"minMember": 5})).unwrap_err().class, "too-many-pods");
+    let one = json!([{"name": "a", "minMember": 5}]);
+    assert_eq!(refused(json!({"subGroups": one})).unwrap_err().class, "too-many-pods");
+    assert_eq!(refused(json!({"minMember": 4})), Ok(()));
+}
+
+#[test]
+fn no_queue_is_above_itself_and_its_parent_is_there() {
+    let given = Given::new([queue_below("a", "b"), queue_below("b", "c"), queue_below("top", "")]);
+    let class = |queue: Object| Strict::default().queue(&queue, &given).map_err(|e| e.class);
+    assert_eq!(class(queue_below("x", "top")), Ok(()));
+    assert_eq!(class(queue_below("x", "x")), Err("queue-cycle"));
+    assert_eq!(class(queue_below("c", "a")), Err("queue-cycle"));
+    assert_eq!(class(queue_below("x", "ghost")), Err("parent-queue-missing"));
+}
+
+#[test]
+fn a_pod_names_a_group_of_its_own_namespace() {
+    let mut member = pod("p", json!({}), None);
+    member["metadata"]["annotations"] = json!({"pod-group-name": "other/g"});
+    let member = Object::new(member);
+    let refused = Strict::default().pod(&member).unwrap_err();
+    assert_eq!(refused.class, "group-of-other-namespace");
+    assert_eq!(Strict::OFF.pod(&member), Ok(()));
 }

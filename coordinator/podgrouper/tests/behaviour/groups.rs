@@ -62,6 +62,14 @@ fn groups_of_other_dialects_are_obeyed() {
 }
 
 #[test]
+fn a_pod_out_of_a_list_has_the_same_group() {
+    let whole = pod("p", json!({}), None);
+    let mut listed = whole.clone();
+    listed.as_object_mut().unwrap().retain(|key, _| key != "apiVersion" && key != "kind");
+    assert_eq!(grouped(&[listed]).unwrap(), grouped(&[whole]).unwrap());
+}
+
+#[test]
 fn a_circle_of_owners_ends() {
     let mut one = object("x.io/v1", "Thing", "one", json!({}));
     let mut two = object("x.io/v1", "Thing", "two", json!({}));
