@@ -1,5 +1,6 @@
 //! Groups and their parts, one line for each.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde_json::Value as Json;
@@ -29,10 +30,10 @@ pub(super) fn print(found: &[Found], out: &mut dyn Write) -> std::io::Result<()>
             found.action.word().to_owned(),
         ]);
         let parts = spec["subGroups"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for part in parts {
+        for (depth, part) in in_order(parts) {
             let name = part["name"].as_str().unwrap_or(NONE);
             let pods = found.pods.get(name).map_or_else(String::new, usize::to_string);
-            let indent = "  ".repeat(depth(parts, part));
+            let indent = "  ".repeat(depth);
             let none = String::new;
             rows.push([format!("{indent}{name}"), needs(part), pods, none(), none(), none()]);
         }
@@ -56,12 +57,24 @@ fn needs(part: &Json) -> String {
     }
 }
 
-/// How many parts are above; a group has few levels, and a circle ends.
-fn depth(parts: &[Json], part: &Json) -> usize {
-    let (mut depth, mut at) = (1, part);
-    while let Some(parent) = at["parent"].as_str().filter(|_| depth < 8) {
-        let Some(above) = parts.iter().find(|part| part["name"] == parent) else { break };
-        (depth, at) = (depth + 1, above);
+/// Parts below their parents, and how deep they are. Parts in a circle are in no tree.
+fn in_order(parts: &[Json]) -> Vec<(usize, &Json)> {
+    let mut children: BTreeMap<Option<&str>, Vec<&Json>> = BTreeMap::new();
+    for part in parts {
+        children.entry(part["parent"].as_str()).or_default().push(part);
     }
-    depth
+    let mut out = Vec::with_capacity(parts.len());
+    let mut next: Vec<(usize, &Json)> = Vec::new();
+    let below = |depth: usize, name: Option<&str>| {
+        let parts = children.get(&name).into_iter().flatten().rev();
+        parts.map(move |part| (depth, *part)).collect::<Vec<_>>()
+    };
+    next.extend(below(1, None));
+    while let Some((depth, part)) = next.pop() {
+        out.push((depth, part));
+        next.extend(
+            part["name"].as_str().map(|name| below(depth + 1, Some(name))).into_iter().flatten(),
+        );
+    }
+    out
 }
