@@ -14,6 +14,7 @@ pub mod args;
 pub mod certs;
 pub mod conditions;
 pub mod controllers;
+pub mod diserver;
 pub mod events;
 pub mod hub;
 pub mod lead;

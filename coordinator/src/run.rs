@@ -1,7 +1,7 @@
 //! `muster-coordinator`: all parts, wired.
 //!
 //! ```text
-//!   every coordinator   caches · certificates · hub · webhooks · status · election
+//!   every coordinator   caches · certificates · hub · webhooks · DI server · status · election
 //!   the leader          controllers · keeps certificates · fills in webhook configurations
 //! ```
 //!
@@ -23,8 +23,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::certs::{Certificates, Names};
-use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Shown};
+use crate::controllers::{dijob, modelserving};
+use crate::diserver;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
@@ -69,6 +70,10 @@ pub struct Settings {
     pub injection: Injection,
     /// How tables are made.
     pub ranktable: ranktable::Settings,
+    /// How DIJobs are looked after.
+    pub dijob: dijob::Settings,
+    /// Where coordinators of DIJobs are served.
+    pub diserver: diserver::Settings,
 }
 
 /// Where a coordinator listens.
@@ -80,6 +85,8 @@ pub struct Addresses {
     pub webhooks: SocketAddr,
     /// Status.
     pub status: SocketAddr,
+    /// Coordinators of DIJobs.
+    pub di_server: SocketAddr,
 }
 
 /// A running coordinator.
@@ -101,10 +108,12 @@ impl Coordinator {
         let hub_listener = bind("--hub", settings.hub).await?;
         let webhook_listener = bind("--webhooks", settings.webhooks).await?;
         let status_listener = bind("--listen", settings.listen).await?;
+        let di_listener = bind("--di-server", settings.diserver.listen).await?;
         let addresses = Addresses {
             hub: hub_listener.local_addr()?,
             webhooks: webhook_listener.local_addr()?,
             status: status_listener.local_addr()?,
+            di_server: di_listener.local_addr()?,
         };
         let reviewer = Arc::new(Reviewer::new(client.clone(), settings.agents.clone()));
         let standby = Role::Standby { leader: None };
@@ -116,6 +125,7 @@ impl Coordinator {
         wiring.hub(&hub, hub_listener, &certificates)?;
         wiring.webhooks(webhook_listener, &certificates, caches.templates.clone())?;
         let standing = wiring.election(addresses.hub);
+        wiring.di_server(di_listener, caches.jobs.clone(), standing.clone())?;
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
@@ -138,6 +148,7 @@ impl Coordinator {
             hub: hub.clone(),
             groups,
             servings,
+            jobs: caches.jobs,
             registry: Arc::new(registry),
             log,
         };

@@ -14,10 +14,10 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::controllers::modelserving;
 use crate::controllers::modelserving::shown::ServingStatus;
 use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
+use crate::controllers::{dijob, modelserving};
 use crate::hub::Hub;
 use crate::lead::Standing;
 
@@ -40,6 +40,8 @@ pub struct Status {
     pub groups: Shown,
     /// The ModelServings.
     pub servings: modelserving::Shown,
+    /// The DIJobs.
+    pub jobs: dijob::Sources,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -143,6 +145,10 @@ impl Status {
             .route(
                 "/v1/servings",
                 get(async |State(status): State<Self>| Json(status.servings.all())),
+            )
+            .route(
+                "/v1/dijobs",
+                get(async |State(status): State<Self>| Json(dijob::shown::all(&status.jobs))),
             )
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(

@@ -62,7 +62,7 @@ pub(crate) fn storage_uri() -> Value {
 
 /// A report says when it was made.
 pub(crate) fn updated() -> Value {
-    rule("has(self.lastUpdatedTime)", "lastUpdatedTime must be set")
+    rule("has(self.lastUpdatedTime)", "lastUpdatedTime is required when trainerStatus is present")
 }
 
 /// At most one framework.

@@ -21,6 +21,9 @@ Examples:
   musterctl ranktable inject --template template.yaml --pod pod.yaml      what the webhook adds
   musterctl modelserving check serving.yaml                               would it be taken?
   musterctl modelserving plan serving.yaml                                what would be made?
+  musterctl trainjob render -f job.yaml -f runtime.yaml --reconcile       and for a TrainJob?
+  kubectl get dijobs,pods -A -o json | musterctl dijobs -                 jobs and their replicas
+  musterctl simulate -f snapshot.json                                     who runs where, who waits and why?
   musterctl group -f job.yaml                                             what is placed together?
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
@@ -43,10 +46,28 @@ pub enum Command {
     /// Check ModelServings, and see what would be made for them
     #[command(subcommand)]
     Modelserving(ModelservingCommand),
+    /// See what would be made for a TrainJob
+    #[command(subcommand)]
+    Trainjob(TrainjobCommand),
+    /// List DIJobs with their replicas and phases
+    Dijobs(DijobsArgs),
+    /// Run scheduling cycles on a cluster's objects, offline
+    Simulate(SimulateArgs),
     /// Show which PodGroups the pods of workloads would become
     Group(GroupArgs),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
+}
+
+/// Settings of `dijobs`.
+#[derive(Debug, clap::Args)]
+pub struct DijobsArgs {
+    /// DIJobs, and their pods if they are to be listed, as kubectl get dijobs,pods -o json prints them; - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// As a table, or as a list with the addresses of replicas
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub output: Output,
 }
 
 /// Commands on templates.
@@ -309,17 +330,88 @@ pub enum PlanOutput {
     Json,
 }
 
+/// Commands on TrainJobs.
+#[derive(Debug, Subcommand)]
+pub enum TrainjobCommand {
+    /// Print what admission says to a TrainJob and what the controller would make of it, as JSON
+    Render(TrainjobArgs),
+}
+
+/// Settings of `trainjob render`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The files hold one TrainJob, its TrainingRuntime or ClusterTrainingRuntime, and whatever else the cluster is to
+have: a JobSet or a PodGroup that is there already, Secrets, ConfigMaps, PriorityClasses. The document has
+  objects    what would be applied; keys are masked, scripts of Flux are reduced to what is filled in
+  warnings, errors    of the schema, the runtime's webhook, the job's webhook, and the build
+  snapshot   how the runtime would be kept for the job
+  status     what the JobSet that is there says
+  reconcile  with --reconcile: status, events and errors after one pass
+The exit code is 0 also if the document names errors.")]
+pub struct TrainjobArgs {
+    /// Files, YAML or JSON, - for stdin; may be given more than once
+    #[arg(short = 'f', long = "file", required = true, value_name = "FILE", num_args = 1..)]
+    pub files: Vec<PathBuf>,
+    /// Also play one pass of the controller
+    #[arg(long)]
+    pub reconcile: bool,
+    /// ConfigMaps of rank table templates and their parsers: a file or a folder, may be given more than once
+    #[arg(long, value_name = "DIR_OR_FILE")]
+    pub templates: Vec<PathBuf>,
+}
+
+/// Settings of `simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The file holds lists of Kubernetes objects (nodes, pods, queues, podGroups, topologies, ...), or is a snapshot of
+KAI Scheduler (also the .zip), or a file that has one of these under `input`. Its own configuration counts, unless
+--config names another: KAI's configuration file, or a SchedulingShard.
+
+Example:
+  curl -s localhost:8081/get-snapshot > snapshot.zip
+  musterctl simulate -f snapshot.zip
+
+With --cycles the pods that were bound run in the next cycle, a second later, and those that were evicted wait.")]
+pub struct SimulateArgs {
+    /// The cluster, JSON or .zip, - for stdin
+    #[arg(short, long, value_name = "SNAPSHOT")]
+    pub file: PathBuf,
+    /// The scheduler's configuration, YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How many cycles
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub cycles: u32,
+    /// The clock, in RFC 3339; without it that of the file, or now
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub now: Option<String>,
+    /// How decisions are printed
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: SimulateOutput,
+}
+
+/// How decisions are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SimulateOutput {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
 /// Settings of `group`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example:
   musterctl group -f train.yaml
 
-  GROUP / PART         NEEDS    PODS  QUEUE     PRIORITY  ACTION
-  pg-train-UID         2 parts  5     research  train     created
-    leader             1 part
-      leader-replica-0   1 pod    1
-    ...
+  GROUP / PART            NEEDS    PODS  QUEUE     PRIORITY  ACTION
+  pg-train-UID            2 parts  7     research  train     created
+    launcher              1 part
+      launcher-replica-0  1 pod    1
+    workers               2 parts
+      workers-replica-0   3 pods   3
+      workers-replica-1   3 pods   3
 
 NEEDS is what must be placed at once, PODS how many pods there are. With -o yaml all of each PodGroup is
 printed. A file may hold workloads, their pods, what owns them and PodGroups that are there already, as
@@ -328,7 +420,7 @@ Uids that only a cluster knows are printed as UID; every priority class is taken
 A pod that cannot be grouped is named on stderr with the remedy; the exit code is then 1.")]
 pub struct GroupArgs {
     /// Workloads, YAML or JSON, - for stdin; may be given more than once
-    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(short = 'f', long = "file", required = true, value_name = "FILE", num_args = 1..)]
     pub files: Vec<PathBuf>,
     /// Whose pods are grouped. Pods that name no scheduler are shown as if they named this one
     #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]

@@ -1,10 +1,12 @@
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and other workloads, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs, DIJobs, pod groups and
+//! clusters, tried on files.
 //!
-//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable` and
-//! `muster-modelserving`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
-//! 2 where the command was not understood or a file cannot be read.
+//! This crate reads files and prints; what it prints is decided by the pure crates beside it. Results go to stdout, errors
+//! with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and 2 where the
+//! command was not understood or a file cannot be read.
 
 pub mod args;
+mod dijobs;
 mod group;
 mod inject;
 mod input;
@@ -12,12 +14,16 @@ mod migrate;
 mod modelserving;
 mod plan;
 mod ranktable;
+mod simulate;
 mod template;
+pub mod trainjob;
 
 use std::fmt::Display;
 use std::io::Write;
 
-use args::{Args, Command, ModelservingCommand, RanktableCommand, TemplateCommand};
+use args::{
+    Args, Command, ModelservingCommand, RanktableCommand, TemplateCommand, TrainjobCommand,
+};
 
 /// Why a command ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +70,9 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Ranktable(RanktableCommand::Inject(args)) => inject::inject(&args, out),
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
+        Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
+        Command::Dijobs(args) => dijobs::list(&args, out),
+        Command::Simulate(args) => simulate::simulate(&args, out),
         Command::Group(args) => group::group_files(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }

@@ -1,7 +1,7 @@
 //! `modelserving plan`.
 
 mod table;
-mod templates;
+pub(crate) mod templates;
 
 use std::io::Write;
 

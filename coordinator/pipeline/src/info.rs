@@ -14,6 +14,7 @@ use crate::pod_set::PodSet;
 use crate::requests;
 use crate::resources::{self, NodeResources};
 use crate::runtime::Runtime;
+use crate::tidy::tidied;
 
 /// What becomes of a runtime's template for one job.
 #[derive(Clone, Debug)]
@@ -176,7 +177,7 @@ impl Info {
         }
         self.rest.insert("replicatedJobs".to_owned(), Value::Array(runtime.jobs.clone()));
         for patch in patches {
-            patch::merge(&mut self.rest, patch);
+            patch::merge(&mut self.rest, &tidied(patch));
         }
         let Some(Value::Array(mut jobs)) = self.rest.remove("replicatedJobs") else {
             return Vec::new();

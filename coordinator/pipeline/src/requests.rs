@@ -26,7 +26,9 @@ pub fn of_pod(spec: &Map<String, Value>) -> Resources {
     }
     most(&mut running, &starting);
     let of_pod = amounts(spec.get("resources").and_then(|resources| resources.get("requests")));
-    running.extend(of_pod);
+    let counted =
+        |name: &String| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
+    running.extend(of_pod.into_iter().filter(|(name, _)| counted(name)));
     add(&mut running, &amounts(spec.get("overhead")));
     running
 }

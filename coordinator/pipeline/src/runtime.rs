@@ -9,7 +9,7 @@ use muster_api::runtime::TrainingRuntimeSpec;
 use muster_api::train_job::RuntimeRef;
 use serde_json::{Map, Value};
 
-use crate::resources;
+use crate::{resources, tidy};
 
 /// How many texts are remembered.
 const REMEMBERED: usize = 512;
@@ -97,9 +97,15 @@ impl RuntimeKind {
 
 impl Runtime {
     /// Reads a runtime as the API server hands it out.
-    pub fn read(object: Value) -> Result<Self, RuntimeError> {
+    pub fn read(mut object: Value) -> Result<Self, RuntimeError> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let kind = RuntimeKind::named(kind).ok_or_else(|| RuntimeError::Kind(kind.to_owned()))?;
+        if let Some(spec) = object.get_mut("spec") {
+            resources::normalize(spec);
+        }
+        if let Some(template) = object.pointer_mut("/spec/template") {
+            tidy::tidy(template);
+        }
         let unreadable = |error: serde_json::Error| RuntimeError::Unreadable(error.to_string());
         let part =
             |key: &str| object.get(key).cloned().unwrap_or_else(|| Value::Object(Map::new()));
@@ -113,7 +119,6 @@ impl Runtime {
                 return Err(RuntimeError::Unreadable("spec.template.spec is no object".to_owned()));
             }
         };
-        rest.values_mut().for_each(resources::normalize);
         let jobs = match rest.remove("replicatedJobs") {
             Some(Value::Array(jobs)) => jobs,
             _ => Vec::new(),

@@ -21,7 +21,7 @@ mod pokes;
 pub mod shown;
 mod sizes;
 pub mod tables;
-mod voice;
+pub(crate) mod voice;
 pub mod written;
 
 use std::sync::Arc;
@@ -152,7 +152,7 @@ impl Outlets {
         shown: Shown,
     ) -> Self {
         let room = Arc::new(Semaphore::new(MOST_WRITES));
-        let voice = Voice::new(events, metrics.clone());
+        let voice = Voice::new(events, metrics.errors.clone());
         Self { writer, voice, metrics, injection, shown, room }
     }
 }

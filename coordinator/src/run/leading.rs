@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::wiring::{Caches, Counters};
 use crate::certs::{Certificates, Keeper};
-use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
+use crate::controllers::{dijob, modelserving};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
@@ -129,6 +129,10 @@ impl Leading {
             self.servings.clone(),
         );
         again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
+        let jobs = self.caches.jobs.clone();
+        let (own, counters) = (settings.dijob.clone(), metrics.jobs.clone());
+        let own = dijob::Outlets::new(writer.clone(), events.clone(), counters, own);
+        again(parts, term, move |stop| dijob::run(jobs.clone(), own.clone(), stop));
         let outlets =
             Outlets { events, writer, metrics: metrics.tables.clone(), shown: self.groups.clone() };
         let own = settings.ranktable.clone();

@@ -8,6 +8,8 @@ use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;
 use kube::{Client, Resource};
+use muster_dijob::api;
+use muster_dijob::names::label;
 use muster_modelserving::naming;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -20,15 +22,17 @@ use tokio_util::sync::CancellationToken;
 use super::leading::Leading;
 use super::{Settings, election};
 use crate::certs::{Certificates, Keeper};
+use crate::controllers::dijob;
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
+use crate::diserver::{self, DiServer};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, modelserving as servings, pods};
+use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -51,6 +55,8 @@ pub(super) struct Counters {
     pub tables: ranktable::Metrics,
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
+    /// Of DIJobs.
+    pub jobs: dijob::Metrics,
 }
 
 /// What is known of the cluster.
@@ -64,6 +70,8 @@ pub(super) struct Caches {
     pub templates: Templates,
     /// ModelServings and what they have.
     pub servings: modelserving::Sources,
+    /// DIJobs and what they have.
+    pub jobs: dijob::Sources,
 }
 
 // === impl Wiring ===
@@ -81,6 +89,7 @@ impl Wiring {
         let metrics = Counters::default();
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
+        metrics.jobs.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -108,7 +117,59 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
-        Caches { pods, records, templates, servings }
+        let jobs = self.jobs();
+        Caches { pods, records, templates, servings, jobs }
+    }
+
+    /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
+    fn jobs(&mut self) -> dijob::Sources {
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let version = api::VERSION;
+        let definition = self.definition(api::DEFINITION);
+        let config_definition = self.definition(api::AGGREGATOR_DEFINITION);
+        let all = watcher::Config::default();
+        let (controller, group) = (label::CONTROLLER_VALUE, api::GROUP);
+        let labelled = format!("{}={controller},{}={group}", label::CONTROLLER, label::GROUP);
+        let labelled = all.clone().labels(&labelled);
+        let (jobs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        self.start("dijobs", follow.run_once_served(definition.clone(), version, stop.clone()));
+        let (configs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        self.start(
+            "aggregator configs",
+            follow.run_once_served(config_definition, version, stop.clone()),
+        );
+        let (nodes, follow) = watch(Api::all(client.clone()), all, dijob::kinds::trim_node);
+        self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
+        let trim_pod = dijob::kinds::trim_pod;
+        let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_pod);
+        self.start(
+            "pods of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
+        let (services, follow) = watch(Api::all(client), labelled, trim);
+        self.start(
+            "services of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
+        let cache = dijob::Cache::new(pods, services);
+        self.start("cache of dijobs", cache.clone().run(stop));
+        dijob::Sources { jobs, configs, nodes, cache, definition }
+    }
+
+    /// Where coordinators of DIJobs call.
+    pub fn di_server(
+        &mut self,
+        listener: TcpListener,
+        sources: dijob::Sources,
+        standing: watch::Receiver<Standing>,
+    ) -> anyhow::Result<()> {
+        let (client, jobs) = (self.client.clone(), self.settings.dijob.clone());
+        let parts = diserver::Parts { sources, client, standing, jobs };
+        let port = listener.local_addr()?.port();
+        let server = DiServer::new(parts, self.settings.diserver.clone(), port);
+        server.metrics().register(&mut self.registry);
+        self.start("di server", server.serve(listener, self.stop.clone()));
+        Ok(())
     }
 
     /// ModelServings and what they have. The cluster may not know all of these kinds, or not yet.
@@ -193,7 +254,9 @@ impl Wiring {
         let injection = self.settings.injection.clone();
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
-            .on("/validate-modelservings", servings::validate);
+            .on("/validate-modelservings", servings::validate)
+            .on(dijobs::MUTATE, dijobs::mutate)
+            .on(dijobs::VALIDATE, dijobs::validate);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
@@ -232,6 +295,7 @@ impl Wiring {
             let all = async {
                 caches.pods.ready().await;
                 caches.servings.ready().await;
+                caches.jobs.ready().await;
                 certificates.ready().await;
                 ready.send_replace(true);
                 // Somebody may ask for as long as the coordinator runs.

@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 
 use super::narrator::Narrator;
 use super::table::{WIDTH, short_ids, table};
-use super::{PROFILES, agents, ranktable, serving};
+use super::{PROFILES, agents, dijob, ranktable, serving};
 use crate::World;
 use crate::world::jobset::{phase, selector, summary};
 use crate::world::{Ended, HeldDevices, Seen, until_told};
@@ -46,6 +46,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
     let world = plan
         .port(port)
         .coordinators(2)
+        .exec()
         .agents()
         .start()
         .await
@@ -61,7 +62,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
 }
 
 /// Shows nodes, a JobSet on its way to completion, which pod had which devices, another JobSet that gets its rank table,
-/// and ModelServings that get theirs.
+/// ModelServings that get theirs, and a DIJob.
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
     agents::show(narrator, world).await?;
@@ -110,6 +111,8 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     ranktable::tell(narrator, world).await?;
     narrator.plain("");
     serving::tell(narrator, world).await?;
+    narrator.plain("");
+    dijob::tell(narrator, world).await?;
     narrator.plain("");
     show_commands(narrator, world).await
 }

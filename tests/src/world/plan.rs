@@ -26,6 +26,7 @@ pub struct Plan {
     pub(super) agents: bool,
     pub(super) coordinators: usize,
     pub(super) choices: Choices,
+    exec: bool,
 }
 
 /// What a node has on the disk.
@@ -101,6 +102,12 @@ impl Plan {
         self
     }
 
+    /// Containers of pods that ask for it are processes on this host.
+    pub fn exec(mut self) -> Self {
+        self.exec = true;
+        self
+    }
+
     /// With other settings of the coordinators.
     pub fn choices(mut self, choices: Choices) -> Self {
         self.choices = choices;
@@ -114,7 +121,8 @@ impl Plan {
             async move { gate.pass(context.stop).await }
         });
         let containers = containers.image(AGENT_IMAGE, waiter::agent).image(BUSYBOX, waiter::shell);
-        KubeletOptions { containers, sync: Duration::ZERO, ..KubeletOptions::default() }
+        let allow_exec = self.exec;
+        KubeletOptions { containers, allow_exec, sync: Duration::ZERO, ..KubeletOptions::default() }
     }
 
     /// The nodes; in a real cluster they carry the mark of this world.

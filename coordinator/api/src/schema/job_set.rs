@@ -63,7 +63,7 @@ fn failure() -> Value {
         "RestartJob",
         "RestartJobAndIgnoreMaxRestarts",
     ];
-    let one = json!({"type": "object", "required": ["action"], "properties": {
+    let one = json!({"type": "object", "required": ["action", "name"], "properties": {
         "name": text, "action": {"type": "string", "enum": actions},
         "onJobFailureReasons": atomic(text.clone()), "onJobFailureMessagePatterns": atomic(text.clone()),
         "targetReplicatedJobs": atomic(text.clone()),
@@ -79,7 +79,7 @@ fn failure() -> Value {
 fn claims() -> Value {
     let claim = json!({"type": "object", "properties": {
         "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": metadata(), "spec": anything(),
-        "status": open(json!({"conditions": list_map(open(json!({"type": {"type": "string"}}), &["type"]), &["type"])}), &[]),
+        "status": open(json!({"conditions": list_map(open(json!({"type": {"type": "string"}}), &["status", "type"]), &["type"])}), &[]),
     }});
     let retention = json!({"type": "object", "properties": {
         "whenDeleted": {"type": "string", "default": "Delete", "enum": ["Delete", "Retain"]}}});
@@ -90,7 +90,7 @@ fn claims() -> Value {
             "retentionPolicy": retention,
         },
         "x-kubernetes-validations": rule(
-            "!has(self.templates) || self.templates.all(claim, !has(claim.metadata) || !has(claim.metadata.namespace) || claim.metadata.namespace == '')",
+            "!has(self.templates) || self.templates.all(claim, !has(claim.metadata) || !has(claim.metadata.__namespace__) || claim.metadata.__namespace__ == '')",
             "namespace cannot be set for VolumeClaimPolicies templates",
         ),
     });

@@ -151,15 +151,15 @@ pub(crate) fn volumes() -> Value {
     let volume = open(
         json!({
             "name": text(),
-            "azureDisk": open(json!({"fsType": default(json!("ext4")), "readOnly": default(json!(false))}), &[]),
-            "cephfs": open(secret(), &[]), "cinder": open(secret(), &[]),
+            "azureDisk": open(json!({"fsType": default(json!("ext4")), "readOnly": default(json!(false))}), &["diskName", "diskURI"]),
+            "cephfs": open(secret(), &["monitors"]), "cinder": open(secret(), &["volumeID"]),
             "configMap": local_atomic(),
-            "csi": open(json!({"nodePublishSecretRef": local_atomic()}), &[]),
+            "csi": open(json!({"nodePublishSecretRef": local_atomic()}), &["driver"]),
             "emptyDir": open(json!({"sizeLimit": amount()}), &[]),
-            "flexVolume": open(secret(), &[]),
-            "iscsi": open(with(json!({"iscsiInterface": default(json!("default"))}), secret()), &[]),
+            "flexVolume": open(secret(), &["driver"]),
+            "iscsi": open(with(json!({"iscsiInterface": default(json!("default"))}), secret()), &["iqn", "lun", "targetPortal"]),
             "projected": open(json!({"sources": atomic(projected)}), &[]),
-            "rbd": open(rbd, &[]), "scaleIO": open(scale_io, &[]), "storageos": open(secret(), &[]),
+            "rbd": open(rbd, &["image", "monitors"]), "scaleIO": open(scale_io, &["gateway", "secretRef", "system"]), "storageos": open(secret(), &[]),
         }),
         &["name"],
     );
@@ -183,7 +183,7 @@ pub(crate) fn template() -> Value {
     let claim = open(json!({"name": text()}), &["name"]);
     let spread = open(
         json!({"topologyKey": text(), "whenUnsatisfiable": text()}),
-        &["topologyKey", "whenUnsatisfiable"],
+        &["maxSkew", "topologyKey", "whenUnsatisfiable"],
     );
     let containers = list_map(container(), &["name"]);
     let spec = open(

@@ -58,7 +58,9 @@ pub(super) fn pods(object: &Json, all: &[Json]) -> Result<Sample, String> {
                 sample.copies(object, template, count, &labels);
             }
         }
-        "TrainJob" => return Err("give its JobSet too: only the runtime knows it".to_owned()),
+        "TrainJob" => {
+            return Err("give its JobSet too; musterctl trainjob render shows it".to_owned());
+        }
         _ if object["spec"]["template"].is_object() => {
             sample.copies(object, &object["spec"]["template"], replicas(object), &json!({}));
         }

@@ -12,13 +12,13 @@ use crate::{Failure, input};
 
 /// The ConfigMaps that were given, by name. Copies share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given(Arc<BTreeMap<String, ConfigMap>>);
+pub(crate) struct Given(Arc<BTreeMap<String, ConfigMap>>);
 
 // === impl Given ===
 
 impl Given {
     /// Those in files, and in the files of folders.
-    pub(super) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
+    pub(crate) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
         let mut maps = BTreeMap::new();
         for path in paths {
             let before = maps.len();
@@ -40,12 +40,12 @@ impl Given {
     }
 
     /// Whether there is one of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
     /// Their names, for a person.
-    pub(super) fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
         format!("these are: {}", names.join(", "))
     }

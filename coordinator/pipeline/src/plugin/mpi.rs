@@ -20,10 +20,12 @@ use crate::info::Info;
 use crate::registry::Registry;
 use crate::{name, upsert};
 
-const KEYS: &str = "mpi-ssh-auth";
+pub(crate) const KEYS: &str = "mpi-ssh-auth";
 const HOSTS: &str = "mpi-hostfile";
 const HOSTS_AT: &str = "/etc/mpi";
 const OPEN_MPI: &str = "OpenMPI";
+/// A ConfigMap has at most 1 MiB.
+const LARGEST: usize = 1_000_000;
 const HOSTFILE: &str = "OMPI_MCA_orte_default_hostfile";
 const KEEP_NAMES: &str = "OMPI_MCA_orte_keep_fqdn_hostnames";
 const SLOTS: &str = "OMPI_MCA_orte_set_default_slots";
@@ -100,7 +102,7 @@ impl EnforceMlPolicy for Mpi {
 impl ComponentBuilder for Mpi {
     fn build(&self, cx: &Context<'_>, info: &Info, job: &TrainJob) -> Result<Vec<Value>, Fault> {
         let Some(policy) = info.ml().and_then(|ml| ml.mpi.as_ref()) else { return Ok(Vec::new()) };
-        let mut objects = vec![hostfile(info, job, policy)];
+        let mut objects = vec![hostfile(info, job, policy)?];
         let secret = name::of(job, KEYS);
         // A key is made once: processes that run know the old one.
         if !cx.cluster.exists("v1", "Secret", job.namespace(), &secret) {
@@ -182,18 +184,24 @@ fn host_volume(job: &TrainJob) -> Value {
 }
 
 /// One line for each node, in the order of the jobs.
-fn hostfile(info: &Info, job: &TrainJob, policy: &MpiPolicy) -> Value {
+fn hostfile(info: &Info, job: &TrainJob, policy: &MpiPolicy) -> Result<Value, Fault> {
     let slots = processes(info, job, policy);
     let trains = |name: &str| name == NODE || (name == LAUNCHER && launcher_trains(policy));
     let mut text = String::new();
-    for endpoint in
-        info.pod_sets.iter().filter(|pods| trains(&pods.name)).flat_map(|p| &p.endpoints)
-    {
+    let nodes = info.pod_sets.iter().filter(|pods| trains(&pods.name));
+    for endpoint in nodes.flat_map(|pods| pods.endpoints.iter()) {
         // Writing to a text cannot fail.
         let _ = writeln!(text, "{endpoint} slots={slots}");
+        if text.len() > LARGEST {
+            return Err(Fault::new(format!(
+                "TrainJob {}/{}: its host file is larger than a ConfigMap can be; use fewer nodes",
+                job.namespace(),
+                job.name()
+            )));
+        }
     }
-    json!({
+    Ok(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": name::metadata(job, &name::of(job, HOSTS)),
         "data": {"hostfile": text},
-    })
+    }))
 }

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::{Metrics, Reason};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+
+use super::metrics::Reason;
 use crate::events::Events;
 
 /// Events that wait at most.
@@ -23,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Voice {
     events: Events,
-    metrics: Metrics,
+    errors: Family<Reason, Counter>,
     waiting: Arc<Mutex<VecDeque<Said>>>,
     news: Arc<Notify>,
 }
@@ -39,9 +42,9 @@ struct Said {
 // === impl Voice ===
 
 impl Voice {
-    /// With nothing to say yet.
-    pub fn new(events: Events, metrics: Metrics) -> Self {
-        Self { events, metrics, waiting: Arc::default(), news: Arc::default() }
+    /// With nothing to say yet; what is not said is counted.
+    pub fn new(events: Events, errors: Family<Reason, Counter>) -> Self {
+        Self { events, errors, waiting: Arc::default(), news: Arc::default() }
     }
 
     /// Something good has happened.
@@ -57,7 +60,7 @@ impl Voice {
     fn push(&self, said: Said) {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= MOST {
-            self.metrics.errors.get_or_create(&Reason { reason: "events" }).inc();
+            self.errors.get_or_create(&Reason { reason: "events" }).inc();
             return;
         }
         waiting.push_back(said);
@@ -81,7 +84,7 @@ impl Voice {
                 }
             };
             if tokio::time::timeout(LONGEST, say).await.is_err() {
-                self.metrics.errors.get_or_create(&Reason { reason: "events" }).inc();
+                self.errors.get_or_create(&Reason { reason: "events" }).inc();
             }
         }
     }
