@@ -1,5 +1,5 @@
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs, DIJobs and clusters, tried
-//! on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs, DIJobs, pod groups and
+//! clusters, tried on files.
 //!
 //! This crate reads files and prints; what it prints is decided by the pure crates beside it. Results go to stdout, errors
 //! with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and 2 where the
@@ -7,6 +7,7 @@
 
 pub mod args;
 mod dijobs;
+mod group;
 mod inject;
 mod input;
 mod migrate;
@@ -72,6 +73,7 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
         Command::Dijobs(args) => dijobs::list(&args, out),
         Command::Simulate(args) => simulate::simulate(&args, out),
+        Command::Group(args) => group::group_files(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }
