@@ -76,6 +76,30 @@ pub struct Args {
     /// After which a group without a table has failed; it is tried on
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::setting)]
     pub ranktable_timeout: Duration,
+    /// Where coordinators of DIJobs ask for collectors and learners; the same port for all coordinators
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:8080")]
+    pub di_server: SocketAddr,
+    /// Where pods of DIJobs find that: HOST:PORT. Without it, the Service di-server of the coordinator's namespace
+    #[arg(long, value_name = "HOST:PORT")]
+    pub di_server_url: Option<String>,
+    /// The AggregatorConfig that aggregators are made from
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "di-system/aggregator-config")]
+    pub aggregator_config: String,
+    /// The resource that the gpus of a DIJob's replicas are, where its template names no other device
+    #[arg(long, value_name = "NAME", default_value = muster_dijob::names::GPU)]
+    pub gpu_resource_name: String,
+    /// Whether all pods of a DIJob get its priority class that name none, or its coordinator alone
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub propagate_priority: bool,
+    /// At which ports DDP learners on several nodes listen
+    #[arg(long, value_enum, default_value_t)]
+    pub ddp_port_mode: DdpPortMode,
+    /// The most replicas that one request of a DIJob may ask for
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub most_replicas: u32,
+    /// How long pods of a DIJob may take to end
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub delete_grace_seconds: u32,
     /// What is logged: error, warn, info, debug, or a filter like muster_coordinator::hub=debug,info
     #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
     pub log: String,
@@ -99,6 +123,16 @@ pub enum Delivery {
     Agent,
     /// The kubelet shows the ConfigMap: seconds, up to 1 MiB
     Configmap,
+}
+
+/// At which ports DDP learners on several nodes listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DdpPortMode {
+    /// As the DI orchestrator has it
+    #[default]
+    Reference,
+    /// So that stock DI-engine, which adds the rank, listens where it is looked for
+    RankShifted,
 }
 
 #[cfg(test)]

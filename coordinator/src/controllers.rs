@@ -1,5 +1,6 @@
 //! What the coordinator does with what it knows; only the leader runs them.
 
+pub mod dijob;
 pub mod modelserving;
 pub mod ranktable;
 pub mod runtime;

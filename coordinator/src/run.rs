@@ -1,7 +1,7 @@
 //! `muster-coordinator`: all parts, wired.
 //!
 //! ```text
-//!   every coordinator   caches · certificates · hub · webhooks · status · election
+//!   every coordinator   caches · certificates · hub · webhooks · DI server · status · election
 //!   the leader          controllers · keeps certificates · fills in webhook configurations
 //! ```
 //!
@@ -23,9 +23,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::certs::{Certificates, Names};
-use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Shown};
-use crate::controllers::trainjob;
+use crate::controllers::{dijob, modelserving, trainjob};
+use crate::diserver;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
@@ -70,6 +70,10 @@ pub struct Settings {
     pub injection: Injection,
     /// How tables are made.
     pub ranktable: ranktable::Settings,
+    /// How DIJobs are looked after.
+    pub dijob: dijob::Settings,
+    /// Where coordinators of DIJobs are served.
+    pub diserver: diserver::Settings,
 }
 
 /// Where a coordinator listens.
@@ -81,6 +85,8 @@ pub struct Addresses {
     pub webhooks: SocketAddr,
     /// Status.
     pub status: SocketAddr,
+    /// Coordinators of DIJobs.
+    pub di_server: SocketAddr,
 }
 
 /// A running coordinator.
@@ -102,10 +108,12 @@ impl Coordinator {
         let hub_listener = bind("--hub", settings.hub).await?;
         let webhook_listener = bind("--webhooks", settings.webhooks).await?;
         let status_listener = bind("--listen", settings.listen).await?;
+        let di_listener = bind("--di-server", settings.diserver.listen).await?;
         let addresses = Addresses {
             hub: hub_listener.local_addr()?,
             webhooks: webhook_listener.local_addr()?,
             status: status_listener.local_addr()?,
+            di_server: di_listener.local_addr()?,
         };
         let reviewer = Arc::new(Reviewer::new(client.clone(), settings.agents.clone()));
         let standby = Role::Standby { leader: None };
@@ -121,10 +129,11 @@ impl Coordinator {
         }));
         wiring.webhooks(webhook_listener, &certificates, &caches, rules.clone())?;
         let standing = wiring.election(addresses.hub);
+        wiring.di_server(di_listener, caches.jobs.clone(), standing.clone())?;
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
-        let jobs = trainjob::Shown::default();
+        let trains = trainjob::Shown::default();
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -133,7 +142,7 @@ impl Coordinator {
             certificates: certificates.clone(),
             groups: groups.clone(),
             servings: servings.clone(),
-            jobs: jobs.clone(),
+            trains: trains.clone(),
             rules,
         });
         let ready = wiring.ready(&caches, &certificates);
@@ -146,7 +155,8 @@ impl Coordinator {
             hub: hub.clone(),
             groups,
             servings,
-            jobs,
+            jobs: caches.jobs,
+            trains,
             registry: Arc::new(registry),
             log,
         };

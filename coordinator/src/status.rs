@@ -14,12 +14,11 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::controllers::modelserving;
 use crate::controllers::modelserving::shown::ServingStatus;
 use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
-use crate::controllers::trainjob;
 use crate::controllers::trainjob::shown::JobLine;
+use crate::controllers::{dijob, modelserving, trainjob};
 use crate::hub::Hub;
 use crate::lead::Standing;
 
@@ -42,8 +41,10 @@ pub struct Status {
     pub groups: Shown,
     /// The ModelServings.
     pub servings: modelserving::Shown,
+    /// The DIJobs.
+    pub jobs: dijob::Sources,
     /// The TrainJobs.
-    pub jobs: trainjob::Shown,
+    pub trains: trainjob::Shown,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -71,7 +72,7 @@ pub struct Snapshot {
     /// The ModelServings; only a leader knows them.
     pub servings: Vec<Arc<ServingStatus>>,
     /// The TrainJobs; only a leader knows them.
-    pub jobs: Vec<Arc<JobLine>>,
+    pub train_jobs: Vec<Arc<JobLine>>,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
 }
@@ -112,7 +113,7 @@ impl Status {
             ready: *self.ready.borrow(),
             groups: self.groups.all(),
             servings: self.servings.all(),
-            jobs: self.jobs.all(),
+            train_jobs: self.trains.all(),
             nodes: self.nodes(),
         }
     }
@@ -151,7 +152,14 @@ impl Status {
                 "/v1/servings",
                 get(async |State(status): State<Self>| Json(status.servings.all())),
             )
-            .route("/v1/jobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
+            .route(
+                "/v1/dijobs",
+                get(async |State(status): State<Self>| Json(dijob::shown::all(&status.jobs))),
+            )
+            .route(
+                "/v1/trainjobs",
+                get(async |State(status): State<Self>| Json(status.trains.all())),
+            )
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(
                 "/metrics",

@@ -111,10 +111,43 @@ where
     /// The same for a kind that the cluster may not know: as long as it does not, there are no objects, and nobody waits
     /// for them.
     pub async fn run_once_defined(self, definition: Watch<Definition>, stop: CancellationToken) {
+        self.run_once(definition, |_| true, stop).await;
+    }
+
+    /// The same, where the cluster may know the kind in another version alone.
+    pub async fn run_once_served(
+        self,
+        definition: Watch<Definition>,
+        version: &'static str,
+        stop: CancellationToken,
+    ) {
+        let serves = move |definition: &Definition| {
+            let mut versions = definition.spec.versions.iter();
+            let served = versions.any(|known| known.name == version && known.served);
+            if !served {
+                let name = definition.metadata.name.as_deref().unwrap_or_default();
+                tracing::warn!(
+                    name,
+                    version,
+                    reason = "version",
+                    "the cluster has this kind in another version: objects of ours cannot be"
+                );
+            }
+            served
+        };
+        self.run_once(definition, serves, stop).await;
+    }
+
+    async fn run_once(
+        self,
+        definition: Watch<Definition>,
+        is_it: impl Fn(&Definition) -> bool,
+        stop: CancellationToken,
+    ) {
         let mut changes = definition.subscribe();
         let defined = async {
             definition.ready().await;
-            while definition.all().is_empty() {
+            while !definition.all().iter().any(|known| is_it(known)) {
                 self.ready.send_replace(true);
                 // Whatever was missed, the next look sees it.
                 let _heard = changes.recv().await;

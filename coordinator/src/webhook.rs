@@ -9,6 +9,7 @@
 //! lead. That the API server believes this server is `configure`'s work, which the leader does.
 
 pub mod configure;
+pub mod dijob;
 pub mod metrics;
 pub mod modelserving;
 pub mod pods;

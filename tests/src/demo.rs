@@ -4,7 +4,8 @@
 //!   start (sandbox, nodes, coordinators, agents) ──▶ JobSet ──▶ pods run ──▶ devices read ──▶ pods end
 //!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ deleted
 //!         ──▶ TrainJobs: torch, MPI ──▶ JobSets ──▶ processes that check what they got ──▶ complete ──▶ deleted
-//!         ──▶ ModelServings: a role on two nodes, prefill and decode, a vLLM group ──▶ tables ──▶ stay up
+//!         ──▶ ModelServings: a role on two nodes, prefill and decode, a vLLM group ──▶ tables
+//!         ──▶ DIJob ──▶ its coordinator asks for replicas ──▶ succeeded ──▶ stay up
 //! ```
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ use narrator::Narrator;
 
 mod agents;
 mod args;
+mod dijob;
 mod narrator;
 mod ranktable;
 mod serving;
@@ -50,6 +52,9 @@ struct Signals {
 
 /// Runs the demo and says how it went.
 pub fn main(args: Args) -> ExitCode {
+    if args.play_coordinator {
+        return dijob::play();
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
@@ -71,7 +76,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 async fn run(args: Args) -> anyhow::Result<End> {
-    let Args { once, port, nodes, log } = args;
+    let Args { once, port, nodes, log, play_coordinator: _ } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
     tracing_subscriber::fmt()

@@ -18,6 +18,7 @@ pub mod agents;
 mod cluster;
 pub mod coordinators;
 mod devices;
+pub mod dijob;
 mod gate;
 mod guillotine;
 pub mod jobset;

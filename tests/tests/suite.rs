@@ -6,6 +6,7 @@ mod suite {
     mod behaviour;
     mod crash;
     mod delivery;
+    mod dijob;
     mod docs;
     mod faults;
     mod jobset;

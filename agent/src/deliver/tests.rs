@@ -42,7 +42,8 @@ fn pack(content: &[u8]) -> Vec<u8> {
 }
 
 fn frame(content: &[u8]) -> Vec<u8> {
-    let mut packer = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    let info = lz4_flex::frame::FrameInfo::new().content_size(Some(content.len() as u64));
+    let mut packer = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
     packer.write_all(content).unwrap();
     packer.finish().unwrap()
 }
@@ -460,7 +461,9 @@ fn a_blob_that_is_not_what_was_ordered_leaves_the_old_table() {
         (as_ordered(b"plain"), "bad-blob"),
         (as_ordered(&good[..good.len() - 1]), "bad-blob"),
         (as_ordered(&twice), "bad-blob"),
-        (as_ordered(&bomb()), "too-large"),
+        (as_ordered(&bomb(LARGEST_TABLE + 2)), "too-large"),
+        (as_ordered(&bomb(LARGEST_TABLE)), "bad-blob"),
+        (as_ordered(&bomb(3)), "bad-blob"),
     ] {
         assert_eq!(node.refused(&order, &packed), reason);
         assert_eq!(node.names(), BOTH);
@@ -470,9 +473,13 @@ fn a_blob_that_is_not_what_was_ordered_leaves_the_old_table() {
     node.assert_nothing_outside_changed();
 }
 
-/// A small frame that unpacks to more than any table.
-fn bomb() -> Vec<u8> {
-    let frame = frame(&vec![b'x'; LARGEST_TABLE as usize + 1]);
+/// A small frame that unpacks to more than any table, and says another size.
+fn bomb(says: u64) -> Vec<u8> {
+    let info = lz4_flex::frame::FrameInfo::new().content_size(Some(says));
+    let mut packer = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+    packer.write_all(&vec![b'x'; LARGEST_TABLE as usize + 2]).unwrap();
+    packer.flush().unwrap();
+    let frame = [packer.get_ref().as_slice(), &[0; 4]].concat();
     assert!((frame.len() as u64) < LARGEST_TABLE / 100);
     frame
 }

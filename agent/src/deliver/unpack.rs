@@ -2,7 +2,7 @@
 //!
 //! What travels is a seal and one LZ4 frame. The seal says that these are the bytes that the coordinator packed from the
 //! table of this digest; it is checked before anything is unpacked. What came is still not trusted to be small: the size
-//! that it really has is bounded, a piece is in memory at a time, and one frame is all there may be.
+//! that it says and the size that it has are bounded, a piece is in memory at a time, and one frame is all there may be.
 
 use std::io::{self, BufRead, Write};
 
@@ -38,6 +38,11 @@ pub fn unpack(blob: &[u8], asked: Digest, to: &mut impl Write) -> Result<u64, Un
     if *sealed != seal(&asked, packed) {
         return Err(UnpackError::DigestMismatch { asked });
     }
+    // LZ4 does not say the size of nothing.
+    let size = declared(packed).unwrap_or(0);
+    if size > LARGEST_TABLE {
+        return Err(UnpackError::TooLarge);
+    }
     let mut decoder = FrameDecoder::new(packed);
     let mut bytes = 0;
     loop {
@@ -47,8 +52,8 @@ pub fn unpack(blob: &[u8], asked: Digest, to: &mut impl Write) -> Result<u64, Un
             break;
         }
         bytes += read as u64;
-        if bytes > LARGEST_TABLE {
-            return Err(UnpackError::TooLarge);
+        if bytes > size {
+            return Err(bad(&format!("it has more than the {size} bytes that it says")));
         }
         to.write_all(piece).map_err(UnpackError::Write)?;
         decoder.consume(read);
@@ -57,5 +62,19 @@ pub fn unpack(blob: &[u8], asked: Digest, to: &mut impl Write) -> Result<u64, Un
     if !left.is_empty() {
         return Err(bad(&format!("{} bytes follow it", left.len())));
     }
+    // The decoder does not ask for the end.
+    if bytes != size || !packed.ends_with(&END) {
+        return Err(bad(&format!("it ends after {bytes} of {size} bytes")));
+    }
     Ok(bytes)
+}
+
+/// The last bytes of a frame.
+const END: [u8; 4] = [0; 4];
+
+/// The size that a frame says it has: behind four bytes of magic, one of flags and one of limits, if the flags say so.
+fn declared(frame: &[u8]) -> Option<u64> {
+    let flags = frame.get(4)?;
+    let size = frame.get(6..14)?.try_into().ok()?;
+    (flags & 0b1000 != 0).then(|| u64::from_le_bytes(size))
 }

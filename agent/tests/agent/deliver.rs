@@ -49,7 +49,8 @@ pub fn order(number: u32, generation: u64, content: &[u8]) -> Delivery {
 }
 
 pub fn pack(content: &[u8]) -> Bytes {
-    let mut packer = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    let info = lz4_flex::frame::FrameInfo::new().content_size(Some(content.len() as u64));
+    let mut packer = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
     packer.write_all(content).unwrap();
     let frame = packer.finish().unwrap();
     [&seal(&Digest::of(content), &frame), frame.as_slice()].concat().into()

@@ -22,6 +22,8 @@ Examples:
   musterctl modelserving check serving.yaml                               would it be taken?
   musterctl modelserving plan serving.yaml                                what would be made?
   musterctl trainjob render -f job.yaml -f runtime.yaml --reconcile       and for a TrainJob?
+  kubectl get dijobs,pods -A -o json | musterctl dijobs -                 jobs and their replicas
+  musterctl simulate -f snapshot.json                                     who runs where, who waits and why?
 
 Exit codes: 0 well, 1 something was found, 2 wrong use."
 )]
@@ -46,8 +48,23 @@ pub enum Command {
     /// See what would be made for a TrainJob
     #[command(subcommand)]
     Trainjob(TrainjobCommand),
+    /// List DIJobs with their replicas and phases
+    Dijobs(DijobsArgs),
+    /// Run scheduling cycles on a cluster's objects, offline
+    Simulate(SimulateArgs),
     /// Take over annotations and tables of hccl-controller and ascend-operator
     Migrate(MigrateArgs),
+}
+
+/// Settings of `dijobs`.
+#[derive(Debug, clap::Args)]
+pub struct DijobsArgs {
+    /// DIJobs, and their pods if they are to be listed, as kubectl get dijobs,pods -o json prints them; - for stdin
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// As a table, or as a list with the addresses of replicas
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub output: Output,
 }
 
 /// Commands on templates.
@@ -338,6 +355,45 @@ pub struct TrainjobArgs {
     /// ConfigMaps of rank table templates and their parsers: a file or a folder, may be given more than once
     #[arg(long, value_name = "DIR_OR_FILE")]
     pub templates: Vec<PathBuf>,
+}
+
+/// Settings of `simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The file holds lists of Kubernetes objects (nodes, pods, queues, podGroups, topologies, ...), or is a snapshot of
+KAI Scheduler (also the .zip), or a file that has one of these under `input`. Its own configuration counts, unless
+--config names another: KAI's configuration file, or a SchedulingShard.
+
+Example:
+  curl -s localhost:8081/get-snapshot > snapshot.zip
+  musterctl simulate -f snapshot.zip
+
+With --cycles the pods that were bound run in the next cycle, a second later, and those that were evicted wait.")]
+pub struct SimulateArgs {
+    /// The cluster, JSON or .zip, - for stdin
+    #[arg(short, long, value_name = "SNAPSHOT")]
+    pub file: PathBuf,
+    /// The scheduler's configuration, YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How many cycles
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub cycles: u32,
+    /// The clock, in RFC 3339; without it that of the file, or now
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub now: Option<String>,
+    /// How decisions are printed
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub output: SimulateOutput,
+}
+
+/// How decisions are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SimulateOutput {
+    /// For people
+    Table,
+    /// For programs
+    Json,
 }
 
 /// Settings of `migrate`.

@@ -1,16 +1,19 @@
-//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings and TrainJobs, tried on files.
+//! `musterctl`: what Muster would do with templates, pods, tables, ModelServings, TrainJobs, DIJobs and clusters, tried
+//! on files.
 //!
-//! This crate reads files and prints; what it prints is decided by `gotemplate`, `muster-ranktable`,
-//! `muster-modelserving` and `muster-pipeline`. Results go to stdout, errors with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and
-//! 2 where the command was not understood or a file cannot be read.
+//! This crate reads files and prints; what it prints is decided by the pure crates beside it. Results go to stdout, errors
+//! with line and column to stderr. The exit code is 0, 1 where something was found or does not work, and 2 where the
+//! command was not understood or a file cannot be read.
 
 pub mod args;
+mod dijobs;
 mod inject;
 mod input;
 mod migrate;
 mod modelserving;
 mod plan;
 mod ranktable;
+mod simulate;
 mod template;
 pub mod trainjob;
 
@@ -67,6 +70,8 @@ pub fn run(args: Args, out: &mut dyn Write) -> Result<bool, Failure> {
         Command::Modelserving(ModelservingCommand::Check(args)) => modelserving::check(&args, out),
         Command::Modelserving(ModelservingCommand::Plan(args)) => plan::plan(&args, out),
         Command::Trainjob(TrainjobCommand::Render(args)) => trainjob::print(&args, out),
+        Command::Dijobs(args) => dijobs::list(&args, out),
+        Command::Simulate(args) => simulate::simulate(&args, out),
         Command::Migrate(args) => migrate::migrate(&args, out),
     }
 }

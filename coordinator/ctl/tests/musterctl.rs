@@ -341,3 +341,37 @@ fn the_model_servings_in_the_docs_pass_the_check() {
     words.extend(files.iter().map(String::as_str));
     assert_eq!(Desk::new(&[]).run(&words), (0, String::new(), String::new()));
 }
+
+#[test]
+fn dijobs_are_listed_with_their_phases_and_replicas() {
+    let job = |name: &str, status: Json| {
+        json!({"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "DIJob",
+            "metadata": {"name": name, "namespace": "rl"}, "status": status,
+            "spec": {"coordinator": {"template": {"spec": {"containers": [{"name": "di-container"}]}}}}})
+    };
+    let pod = json!({"kind": "Pod", "metadata": {"name": "cartpole-collector-bcdfg", "namespace": "rl",
+        "labels": {"replica-type": "collector", "dijob-name": "cartpole"}, "ownerReferences": [
+            {"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "DIJob", "name": "cartpole", "uid": "u"}]},
+        "status": {"phase": "Running"}});
+    let running = json!({"phase": "Running", "replicaStatus": {"Coordinator": {"active": 1},
+        "Collector": {"active": 2, "failed": 1}, "Learner": {}, "Aggregator": {}}});
+    let list = json!({"kind": "List", "items": [job("cartpole", running), pod, job("atari", json!(null))]});
+    let desk = Desk::new(&[("all.json", &list.to_string()), ("none.json", r#"{"kind": "Pod"}"#)]);
+    let (code, out, _) = desk.run(&["dijobs", "all.json"]);
+    let lines: Vec<Vec<&str>> = out
+        .lines()
+        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(code, 0);
+    assert_eq!(lines[1], ["rl", "atari", "-", "-", "-", "-", "-"]);
+    assert_eq!(lines[2], ["rl", "cartpole", "Running", "1 active", "2 active, 1 failed", "-", "-"]);
+    let (code, out, _) = desk.run(&["dijobs", "-o", "json", "all.json"]);
+    let all: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!(code, 0);
+    assert_eq!((&all[1]["name"], &all[1]["phase"]), (&json!("cartpole"), &json!("Running")));
+    assert_eq!(
+        all[1]["collectors"],
+        json!([{"name": "cartpole-collector-bcdfg", "url": "cartpole-collector-bcdfg.rl:22270", "phase": "Running"}])
+    );
+    assert_eq!(desk.run(&["dijobs", "none.json"]).0, 2);
+}

@@ -35,6 +35,9 @@ enum Written {
 // === impl Quantity ===
 
 impl Quantity {
+    /// None of it.
+    pub const NOTHING: Quantity = Quantity { nano: 0, written: Written::Decimal };
+
     /// Reads `1500m`, `2Gi`, `1e3`, `0.5`.
     pub fn read(text: &str) -> Option<Quantity> {
         let (negative, rest) = match text.as_bytes().first()? {
@@ -55,6 +58,22 @@ impl Quantity {
         // Less than a billionth counts as one.
         let nano = product / scale + i128::from(product % scale != 0);
         Some(Quantity { nano: if negative { -nano } else { nano }, written })
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self.nano == 0
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(self) -> bool {
+        self.nano < 0
+    }
+
+    /// How many, if it is no fraction.
+    pub fn whole(self) -> Option<i64> {
+        (self.nano % NANO == 0).then_some(())?;
+        i64::try_from(self.nano / NANO).ok()
     }
 
     /// So many times as much.
@@ -78,11 +97,6 @@ impl Quantity {
     pub fn whole_up(self) -> i64 {
         let whole = self.nano / NANO + i128::from(self.nano % NANO > 0);
         i64::try_from(whole).unwrap_or(if whole < 0 { i64::MIN } else { i64::MAX })
-    }
-
-    /// Whether it is nothing.
-    pub fn is_zero(self) -> bool {
-        self.nano == 0
     }
 }
 
@@ -167,6 +181,16 @@ mod tests {
         let more = Quantity::read("1").unwrap().or_more(Quantity::read("1500m").unwrap());
         assert_eq!(more.to_string(), "1500m");
         assert!(Quantity::read("0Gi").unwrap().is_zero());
+    }
+
+    #[test]
+    fn an_amount_is_counted_if_it_is_whole() {
+        let whole = |text: &str| Quantity::read(text).unwrap().whole();
+        assert_eq!([whole("8"), whole("2k"), whole("-1")], [Some(8), Some(2000), Some(-1)]);
+        assert_eq!([whole("1500m"), whole("0.5")], [None, None]);
+        assert!(
+            Quantity::read("0").unwrap().is_zero() && Quantity::read("-1").unwrap().is_negative()
+        );
     }
 
     #[test]

@@ -44,3 +44,8 @@ pub use reconcile::{Outcome, Pass, reconcile};
 pub use registry::Registry;
 pub use runtime::{Runtime, RuntimeKind, Runtimes};
 pub use settings::Settings;
+
+/// The code of `docs/plugins.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/plugins.md")]
+mod plugins_page {}

@@ -20,8 +20,9 @@ pub mod xgboost;
 use std::sync::Arc;
 
 use muster_api::{TrainJob, TrainJobStatus};
-use muster_modelserving::field_error::FieldError;
 use serde_json::Value;
+
+pub use muster_modelserving::field_error::FieldError;
 
 use crate::cluster::Cluster;
 use crate::info::Info;

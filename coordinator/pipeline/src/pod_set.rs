@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 use crate::resources::Resources;
 use crate::upsert;
 
+/// The two kinds of containers.
+const KINDS: [&str; 2] = ["containers", "initContainers"];
+
 /// The pods of one replicated job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodSet {
@@ -21,8 +24,8 @@ pub struct PodSet {
     pub requests: Resources,
     /// The replicated job, as JSON.
     pub job: Map<String, Value>,
-    /// How many ports each container had, to begin with.
-    ports: Vec<usize>,
+    /// How many ports each container and init container had, to begin with.
+    ports: [Vec<usize>; 2],
 }
 
 /// Where the pods of a job are reached. They are counted, not listed: there may be very many.
@@ -58,7 +61,7 @@ impl PodSet {
         let ancestor = ancestor.and_then(Value::as_str).map(str::to_owned);
         let mut pods = Self { name, ancestor, job, ..Self::default() };
         let ports = |container: &Value| container["ports"].as_array().map_or(0, Vec::len);
-        pods.ports = pods.containers().iter().map(ports).collect();
+        pods.ports = KINDS.map(|kind| pods.list(kind).iter().map(ports).collect());
         let parallelism = pods.job_spec().and_then(|spec| spec.get("parallelism"));
         pods.count = parallelism.and_then(Value::as_i64).map_or(1, saturated);
         pods
@@ -154,18 +157,24 @@ impl PodSet {
         into.extend(marks.map(|(key, value)| (key.clone(), json!(value))));
     }
 
-    /// Says the port of a container once more for each of its ports, as the original does when it writes pods back: of two
-    /// ports without a name, the later one also takes the place of the earlier.
-    pub(crate) fn settle_ports(&mut self) {
+    /// Puts ports and mounts in once more, as the original does when it writes pods back: of two ports without a name, or two
+    /// mounts at one path, the later one also takes the place of the earlier.
+    pub(crate) fn settle(&mut self) {
         let before = std::mem::take(&mut self.ports);
-        for (index, container) in self.containers_mut().enumerate() {
-            let Some(Value::Array(ports)) = container.get_mut("ports") else { continue };
-            let mut settled = ports.clone();
-            settled.truncate(before.get(index).copied().unwrap_or_default());
-            for port in ports.drain(..) {
-                upsert::port(&mut settled, port);
+        for (kind, before) in KINDS.iter().zip(before) {
+            let containers = self.pod_spec_mut().get_mut(*kind).and_then(Value::as_array_mut);
+            for (index, container) in containers.into_iter().flatten().enumerate() {
+                if let Some(Value::Array(mounts)) = container.get_mut("volumeMounts") {
+                    upsert::settle(mounts);
+                }
+                let Some(Value::Array(ports)) = container.get_mut("ports") else { continue };
+                let mut settled = ports.clone();
+                settled.truncate(before.get(index).copied().unwrap_or_default());
+                for port in ports.drain(..) {
+                    upsert::port(&mut settled, port);
+                }
+                *ports = settled;
             }
-            *ports = settled;
         }
     }
 

@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::conditions::{self, COMPLETE, FAILED, SUSPENDED, Wanted, reason};
 use crate::event::Event;
 use crate::info::Info;
-use crate::plugin::{Context, Fault};
+use crate::plugin::{self, Context, Fault};
 use crate::registry::Registry;
 use crate::runtime::{Runtime, RuntimeKind, Runtimes};
-use crate::snapshot;
+use crate::{name, snapshot};
 
 /// What a pass is given.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ pub struct Pass<'a> {
 /// What is to be applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Objects to be applied, in this order; the first that fails stops the rest.
+    /// Objects to be applied, in this order; the first that fails stops the rest. Some are [made once](is_made_once).
     pub apply: Vec<Value>,
     /// Why there are none, or not all.
     pub error: Option<String>,
@@ -250,6 +250,17 @@ impl Outcome {
             patch.insert("jobsStatus".to_owned(), jobs);
         }
         (!patch.is_empty()).then(|| json!({"status": patch}))
+    }
+}
+
+/// Whether an object is to be created, not applied: keys and the snapshot are made once. Whoever has not yet seen that they are
+/// there, and makes them again, must be told that they exist, and not replace them.
+pub fn is_made_once(job: &TrainJob, object: &Value) -> bool {
+    let named = |what: &str| object["metadata"]["name"] == name::of(job, what).as_str();
+    match object["kind"].as_str() {
+        Some("ConfigMap") => named(snapshot::WHAT),
+        Some("Secret") => named(plugin::mpi::KEYS) || named(plugin::flux::CURVE),
+        _ => false,
     }
 }
 

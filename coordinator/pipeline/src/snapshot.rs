@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::name;
 use crate::runtime::{Runtime, RuntimeError, RuntimeKind, Runtimes};
 
+/// What its name says after the job's.
+pub(crate) const WHAT: &str = "runtime-snapshot";
+
 /// The key of the runtime.
 pub const KEY: &str = "runtime";
 
@@ -48,7 +51,7 @@ pub enum SnapshotError {
 
 /// The name of a job's snapshot.
 pub fn name(job: &TrainJob) -> String {
-    name::of(job, "runtime-snapshot")
+    name::of(job, WHAT)
 }
 
 /// The snapshot of a runtime.

@@ -19,6 +19,18 @@ const MAPS: [&str; 8] = [
 /// Flags that are off unless somebody says otherwise.
 const FLAGS: [&str; 7] =
     ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"];
+/// Numbers that are nothing unless somebody says otherwise.
+const NUMBERS: [&str; 9] = [
+    "hostPort",
+    "maxRestarts",
+    "jobIndex",
+    "podIndex",
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+];
 /// Texts of which the empty one is another than none.
 const SAYING: [&str; 5] =
     ["service", "storageClassName", "runtimeClassName", "volumeAttributesClassName", "managedBy"];
@@ -46,9 +58,17 @@ fn inside(key: &str, value: &mut Value) {
         Value::Object(fields) if !TEXTS.contains(&key) => {
             fields.iter_mut().for_each(|(name, field)| inside(name, field));
             fields.retain(|name, field| says_something(key, name, field));
-            if key == "templates" {
-                // A claim is written with its status, which is nothing yet.
-                fields.entry("status").or_insert_with(|| json!({}));
+            match key {
+                // A claim is written with its spec and its status, also if they are nothing yet.
+                "templates" => {
+                    fields.entry("spec").or_insert_with(|| json!({}));
+                    fields.entry("status").or_insert_with(|| json!({}));
+                }
+                // A share of a resource is written with its divisor.
+                "resourceFieldRef" => {
+                    fields.entry("divisor").or_insert_with(|| json!("0"));
+                }
+                _ => {}
             }
         }
         _ => {}
@@ -63,7 +83,7 @@ fn says_something(parent: &str, name: &str, value: &Value) -> bool {
         Value::Bool(false) => !FLAGS.contains(&name) || parent == "azureDisk",
         Value::String(text) if text.is_empty() && name == "name" => !REFERENCES.contains(&parent),
         Value::String(text) => !text.is_empty() || SAYING.contains(&name),
-        Value::Number(number) => name != "hostPort" || number.as_i64() != Some(0),
+        Value::Number(number) => !NUMBERS.contains(&name) || number.as_i64() != Some(0),
         Value::Bool(true) => true,
     }
 }

@@ -33,6 +33,13 @@ pub fn mount(container: &mut Map<String, Value>, mount: Value) {
     upsert(list(container, "volumeMounts"), mount, same("mountPath"));
 }
 
+/// Puts mounts in once more: of two at one path the later takes the place of the earlier.
+pub(crate) fn settle(mounts: &mut Vec<Value>) {
+    for mount in mounts.clone() {
+        upsert(mounts, mount, same("mountPath"));
+    }
+}
+
 /// Puts a volume into a pod's spec, by name.
 pub fn volume(spec: &mut Map<String, Value>, volume: Value) {
     upsert(list(spec, "volumes"), volume, same("name"));

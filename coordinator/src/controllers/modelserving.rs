@@ -21,6 +21,7 @@ mod pokes;
 pub mod shown;
 mod sizes;
 pub mod tables;
+pub(crate) mod voice;
 pub mod written;
 
 use std::sync::Arc;
@@ -35,13 +36,13 @@ use tokio::sync::Semaphore;
 
 use crate::events::Events;
 use crate::templates::Templates;
-use crate::voice::Voice;
 use crate::watch::Watch;
 use crate::write::Writer;
 
 pub use desk::run;
 pub use metrics::Metrics;
 pub use shown::Shown;
+use voice::Voice;
 use written::{KthenaServing, PodGroup, SeedServing, Written};
 
 /// Writes that are under way at once, over all ModelServings.
@@ -151,8 +152,7 @@ impl Outlets {
         shown: Shown,
     ) -> Self {
         let room = Arc::new(Semaphore::new(MOST_WRITES));
-        let dropped = metrics.errors.get_or_create(&metrics::Reason { reason: "events" }).clone();
-        let voice = Voice::new(events, dropped);
+        let voice = Voice::new(events, metrics.errors.clone());
         Self { writer, voice, metrics, injection, shown, room }
     }
 }

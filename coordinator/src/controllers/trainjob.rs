@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use muster_pipeline::{Registry, Runtimes, Settings};
 
+use crate::controllers::modelserving::voice::Voice;
 use crate::events::Events;
-use crate::voice::Voice;
 use crate::write::Writer;
 
 pub use desk::run;
@@ -88,8 +88,8 @@ impl Outlets {
         shown: Shown,
         rules: Arc<Rules>,
     ) -> Self {
-        let dropped = metrics.errors.get_or_create(&metrics::Reason { reason: "events" }).clone();
-        let voice = Voice::new(events.of(SPEAKER, muster_pipeline::event::ACTION), dropped);
+        let events = events.of(SPEAKER, muster_pipeline::event::ACTION);
+        let voice = Voice::new(events, metrics.errors.clone());
         Self { writer, voice, metrics, shown, rules }
     }
 }

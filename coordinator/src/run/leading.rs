@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::wiring::{Caches, Counters};
 use crate::certs::{Certificates, Keeper};
-use crate::controllers::modelserving;
 use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
-use crate::controllers::{runtime, trainjob};
+use crate::controllers::{dijob, modelserving, runtime, trainjob};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
@@ -40,7 +39,7 @@ pub(super) struct Leading {
     /// What is shown of ModelServings.
     pub servings: modelserving::Shown,
     /// What is shown of TrainJobs.
-    pub jobs: trainjob::Shown,
+    pub trains: trainjob::Shown,
     /// By what TrainJobs are decided.
     pub rules: Arc<trainjob::Rules>,
 }
@@ -135,16 +134,20 @@ impl Leading {
             self.servings.clone(),
         );
         again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
-        let (jobs, counted) = (self.caches.jobs.clone(), metrics.jobs.clone());
+        let jobs = self.caches.jobs.clone();
+        let (own, counters) = (settings.dijob.clone(), metrics.jobs.clone());
+        let own = dijob::Outlets::new(writer.clone(), events.clone(), counters, own);
+        again(parts, term, move |stop| dijob::run(jobs.clone(), own.clone(), stop));
+        let (jobs, counted) = (self.caches.trains.clone(), metrics.trains.clone());
         let own = trainjob::Outlets::new(
             writer.clone(),
             events.clone(),
             counted.clone(),
-            self.jobs.clone(),
+            self.trains.clone(),
             self.rules.clone(),
         );
         again(parts, term, move |stop| trainjob::run(jobs.clone(), own.clone(), stop));
-        let (jobs, own) = (self.caches.jobs.clone(), writer.clone());
+        let (jobs, own) = (self.caches.trains.clone(), writer.clone());
         again(parts, term, move |stop| {
             runtime::run(jobs.clone(), own.clone(), counted.clone(), stop)
         });

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use muster_dijob::make;
 use muster_program::log::LogLevel;
 use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
 
 use super::{Coordinator, Settings};
-use crate::args::{Args, Delivery};
+use crate::args::{Args, DdpPortMode, Delivery};
 use crate::certs::Names;
+use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
-use crate::{hub, lead};
+use crate::{diserver, hub, lead};
 
 /// Name of the Service that agents and the API server call.
 const SERVICE: &str = "muster-coordinator";
@@ -41,6 +43,7 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
         hub = %addresses.hub,
         webhooks = %addresses.webhooks,
         status = %addresses.status,
+        di_server = %addresses.di_server,
         version = env!("CARGO_PKG_VERSION"),
         "started"
     );
@@ -73,7 +76,29 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         Delivery::Agent => inject::Delivery::Agent,
         Delivery::Configmap => inject::Delivery::ConfigMap,
     };
+    let url = args
+        .di_server_url
+        .unwrap_or_else(|| format!("di-server.{}:{}", args.namespace, args.di_server.port()));
+    let (aggregator_namespace, aggregator_name) =
+        args.aggregator_config.split_once('/').with_context(|| {
+            format!(
+                "--aggregator-config {:?}: it has the form NAMESPACE/NAME",
+                args.aggregator_config
+            )
+        })?;
+    let make = make::Settings {
+        server_url: url,
+        aggregator_namespace: aggregator_namespace.to_owned(),
+        aggregator_name: aggregator_name.to_owned(),
+        gpu: args.gpu_resource_name,
+        propagate_priority: args.propagate_priority,
+        rank_shifted: args.ddp_port_mode == DdpPortMode::RankShifted,
+        most_replicas: i64::from(args.most_replicas),
+    };
+    let grace = args.delete_grace_seconds;
     Ok(Settings {
+        dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
+        diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
         identity: lead::identity(&args.identity),
         lease: args.lease,
         hub: args.hub,

@@ -9,6 +9,8 @@ use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher;
 use kube::{Client, Resource};
+use muster_dijob::api;
+use muster_dijob::names::label;
 use muster_modelserving::naming;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -21,17 +23,21 @@ use tokio_util::sync::CancellationToken;
 use super::leading::Leading;
 use super::{Settings, election};
 use crate::certs::{Certificates, Keeper};
+use crate::controllers::dijob;
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
 use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
 use crate::controllers::trainjob::{self, kinds};
+use crate::diserver::{self, DiServer};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
-use crate::webhook::{Webhooks, modelserving as servings, pods, trainjob as jobs};
+use crate::webhook::{
+    Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as trains,
+};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -54,8 +60,10 @@ pub(super) struct Counters {
     pub tables: ranktable::Metrics,
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
+    /// Of DIJobs.
+    pub jobs: dijob::Metrics,
     /// Of TrainJobs.
-    pub jobs: trainjob::Metrics,
+    pub trains: trainjob::Metrics,
 }
 
 /// What is known of the cluster.
@@ -69,8 +77,10 @@ pub(super) struct Caches {
     pub templates: Templates,
     /// ModelServings and what they have.
     pub servings: modelserving::Sources,
+    /// DIJobs and what they have.
+    pub jobs: dijob::Sources,
     /// TrainJobs, their runtimes and what they have.
-    pub jobs: trainjob::Sources,
+    pub trains: trainjob::Sources,
 }
 
 // === impl Wiring ===
@@ -89,6 +99,7 @@ impl Wiring {
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
         metrics.jobs.register(&mut registry);
+        metrics.trains.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -116,9 +127,61 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
+        let jobs = self.jobs();
         let volcano = servings.pod_group_definition.clone();
-        let jobs = self.jobs(volcano, templates.clone());
-        Caches { pods, records, templates, servings, jobs }
+        let trains = self.trains(volcano, templates.clone());
+        Caches { pods, records, templates, servings, jobs, trains }
+    }
+
+    /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
+    fn jobs(&mut self) -> dijob::Sources {
+        let (client, stop) = (self.client.clone(), self.stop.clone());
+        let version = api::VERSION;
+        let definition = self.definition(api::DEFINITION);
+        let config_definition = self.definition(api::AGGREGATOR_DEFINITION);
+        let all = watcher::Config::default();
+        let (controller, group) = (label::CONTROLLER_VALUE, api::GROUP);
+        let labelled = format!("{}={controller},{}={group}", label::CONTROLLER, label::GROUP);
+        let labelled = all.clone().labels(&labelled);
+        let (jobs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        self.start("dijobs", follow.run_once_served(definition.clone(), version, stop.clone()));
+        let (configs, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        self.start(
+            "aggregator configs",
+            follow.run_once_served(config_definition, version, stop.clone()),
+        );
+        let (nodes, follow) = watch(Api::all(client.clone()), all, dijob::kinds::trim_node);
+        self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
+        let trim_pod = dijob::kinds::trim_pod;
+        let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_pod);
+        self.start(
+            "pods of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
+        let (services, follow) = watch(Api::all(client), labelled, trim);
+        self.start(
+            "services of dijobs",
+            follow.run_once_served(definition.clone(), version, stop.clone()),
+        );
+        let cache = dijob::Cache::new(pods, services);
+        self.start("cache of dijobs", cache.clone().run(stop));
+        dijob::Sources { jobs, configs, nodes, cache, definition }
+    }
+
+    /// Where coordinators of DIJobs call.
+    pub fn di_server(
+        &mut self,
+        listener: TcpListener,
+        sources: dijob::Sources,
+        standing: watch::Receiver<Standing>,
+    ) -> anyhow::Result<()> {
+        let (client, jobs) = (self.client.clone(), self.settings.dijob.clone());
+        let parts = diserver::Parts { sources, client, standing, jobs };
+        let port = listener.local_addr()?.port();
+        let server = DiServer::new(parts, self.settings.diserver.clone(), port);
+        server.metrics().register(&mut self.registry);
+        self.start("di server", server.serve(listener, self.stop.clone()));
+        Ok(())
     }
 
     /// ModelServings and what they have. The cluster may not know all of these kinds, or not yet.
@@ -156,7 +219,7 @@ impl Wiring {
     }
 
     /// TrainJobs, their runtimes and what they have. Nothing is watched before the cluster knows TrainJobs.
-    fn jobs(
+    fn trains(
         &mut self,
         volcano: Watch<CustomResourceDefinition>,
         templates: Templates,
@@ -245,14 +308,16 @@ impl Wiring {
         rules: Arc<trainjob::Rules>,
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
-        let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
+        let (templates, known) = (caches.templates.clone(), caches.trains.clone());
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
             .on("/validate-modelservings", servings::validate)
-            .on(jobs::DEFAULTS, jobs::mutate)
-            .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
-            .on(jobs::RUNTIMES, jobs::validate_new_runtime)
-            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime);
+            .on(dijobs::MUTATE, dijobs::mutate)
+            .on(dijobs::VALIDATE, dijobs::validate)
+            .on(trains::DEFAULTS, trains::mutate)
+            .on(trains::JOBS, move |request| trains::validate(request, &known, &rules))
+            .on(trains::RUNTIMES, trains::validate_new_runtime)
+            .on(trains::CLUSTER_RUNTIMES, trains::validate_runtime);
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
@@ -291,7 +356,7 @@ impl Wiring {
             let all = async {
                 caches.pods.ready().await;
                 caches.servings.ready().await;
-                caches.jobs.ready().await;
+                caches.trains.ready().await;
                 certificates.ready().await;
                 ready.send_replace(true);
                 // Somebody may ask for as long as the coordinator runs.

@@ -35,7 +35,7 @@ pub(super) fn render(now: &Snapshot) -> String {
         now.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
     );
     servings(&mut page, now);
-    jobs(&mut page, now);
+    train_jobs(&mut page, now);
     groups(&mut page, now);
     nodes(&mut page, now);
     page.push_str("</html>\n");
@@ -78,12 +78,12 @@ fn servings(page: &mut String, now: &Snapshot) {
 }
 
 /// As with ModelServings.
-fn jobs(page: &mut String, now: &Snapshot) {
-    if now.jobs.is_empty() {
+fn train_jobs(page: &mut String, now: &Snapshot) {
+    if now.train_jobs.is_empty() {
         return;
     }
     page.push_str("<h2>TrainJobs</h2><table><tr><th>name<th>runtime<th>jobs ready<th>state");
-    for job in now.jobs.iter().take(MOST) {
+    for job in now.train_jobs.iter().take(MOST) {
         let (class, word) = match (&job.trouble, job.state) {
             (Some(_), _) => ("bad", "trouble"),
             (None, "Failed") => ("bad", "Failed"),
@@ -101,7 +101,7 @@ fn jobs(page: &mut String, now: &Snapshot) {
         );
     }
     page.push_str("</table>");
-    more(page, now.jobs.len(), MOST);
+    more(page, now.train_jobs.len(), MOST);
 }
 
 fn groups(page: &mut String, now: &Snapshot) {

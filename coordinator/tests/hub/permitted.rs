@@ -74,3 +74,24 @@ async fn a_coordinator_may_do_what_it_does_for_model_servings_and_no_more() {
     definitions.list(&named("widgets.example.com")).await.unwrap_err();
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_may_do_what_it_does_for_dijobs_and_no_more() {
+    let cluster = Cluster::start(ago(0)).await;
+    let group = "diengine.opendilab.org";
+    for (resource, verbs, allowed) in [
+        ("dijobs", "get list watch", true),
+        ("dijobs", "create update patch delete", false),
+        ("dijobs/status", "update patch", true),
+        ("aggregatorconfigs", "get list watch", true),
+        ("aggregatorconfigs", "create update patch delete", false),
+    ] {
+        for verb in verbs.split(' ') {
+            assert_eq!(may(&cluster, group, resource, verb).await, allowed, "{verb} {resource}");
+        }
+    }
+    for (verb, allowed) in [("list", true), ("watch", true), ("update", false), ("patch", false)] {
+        assert_eq!(may(&cluster, "", "nodes", verb).await, allowed, "{verb} nodes");
+    }
+    cluster.stop().await;
+}

@@ -7,8 +7,8 @@ const QUIET: &str = "warn,muster_agent=error";
 
 /// Shows Muster on a whole cluster that lives in this one process: an API server
 /// in memory, simulated Ascend and NVIDIA nodes with their agents, coordinators, a
-/// JobSet that runs to completion, one whose pods get a rank table, and three
-/// ModelServings that get theirs.
+/// JobSet that runs to completion, one whose pods get a rank table, three
+/// ModelServings that get theirs, and a DI-engine job.
 ///
 /// Nothing is installed and nothing leaves 127.0.0.1. When all tables are there
 /// the cluster stays up for you to play with, until Ctrl-C; then it is gone
@@ -40,6 +40,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = 2,
           value_parser = clap::value_parser!(u32).range(2..=20))]
     pub nodes: u32,
+
+    /// Be the coordinator of the demo's DIJob
+    #[arg(long, hide = true)]
+    pub play_coordinator: bool,
 
     /// What to log on stderr, e.g. "info" or "muster_sandbox=debug"
     #[arg(

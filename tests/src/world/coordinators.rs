@@ -14,7 +14,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
 use muster_coordinator::certs::Names;
+use muster_coordinator::controllers::dijob;
 use muster_coordinator::controllers::ranktable::{self, Patience};
+use muster_coordinator::diserver::{self, Peers};
 use muster_coordinator::hub::{self, Hub};
 use muster_coordinator::lead::{self, Standing};
 use muster_coordinator::run::{Coordinator, Settings};
@@ -29,7 +31,12 @@ use super::service::Service;
 use super::{Seen, World};
 
 const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
-const WEBHOOK: &str = include_str!("../../../deploy/coordinator/webhook.yaml");
+const WEBHOOKS: [&str; 2] = [
+    include_str!("../../../deploy/coordinator/webhook.yaml"),
+    include_str!("../../../deploy/coordinator/webhook-dijob.yaml"),
+];
+/// Names of the webhook configurations.
+const CONFIGURATIONS: [&str; 2] = [ACCOUNT, "muster-coordinator-dijob"];
 /// Service account of the coordinators.
 const ACCOUNT: &str = "muster-coordinator";
 /// Image of the init container; the simulated kubelet runs the agent's own waiter for it.
@@ -44,6 +51,8 @@ pub struct Coordinators {
     token: String,
     hubs: Service,
     webhooks: Service,
+    di_servers: Service,
+    peers: Peers,
     folder: PathBuf,
     started: usize,
     /// What new ones get.
@@ -63,6 +72,8 @@ pub struct Choices {
     pub streams: hub::Settings,
     /// The longest pause of agents between tries to reach a coordinator.
     pub pause: Option<Duration>,
+    /// How DIJobs are looked after.
+    pub dijob: dijob::Settings,
 }
 
 /// One that runs.
@@ -89,6 +100,10 @@ impl Default for Choices {
             injection,
             streams: hub::Settings::default(),
             pause: None,
+            dijob: dijob::Settings {
+                patience: Duration::from_secs(2),
+                ..dijob::Settings::default()
+            },
         }
     }
 }
@@ -110,6 +125,8 @@ impl World {
             token: self.account_token(ACCOUNT).await?,
             hubs: Service::start().await?,
             webhooks: Service::start().await?,
+            di_servers: Service::start().await?,
+            peers: Peers::default(),
             folder,
             started: 0,
             settings,
@@ -156,7 +173,11 @@ impl World {
         let address = self.coordinators()?.webhooks.address();
         // A world that broke off may have left some that call nobody.
         self.remove_webhook().await;
-        for mut document in serde_saphyr::from_multiple::<Value>(WEBHOOK)? {
+        let documents: Vec<Vec<Value>> = WEBHOOKS
+            .iter()
+            .map(|text| serde_saphyr::from_multiple::<Value>(text))
+            .collect::<Result<_, _>>()?;
+        for mut document in documents.into_iter().flatten() {
             let webhooks = document["webhooks"].as_array_mut().context("no webhooks")?;
             for webhook in webhooks {
                 let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
@@ -176,23 +197,27 @@ impl World {
     /// Waits until the API server can call the webhooks of a configuration.
     async fn until_trusted<K: Configuration>(&self) -> anyhow::Result<()> {
         let api: Api<K> = Api::all(self.client());
-        self.until("the CA in the webhook configuration", async || {
-            let found = api.get(ACCOUNT).await?;
-            let filled = found
-                .clients()
-                .iter()
-                .all(|client| client.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty()));
-            Ok(if filled { Seen::Yes(()) } else { Seen::NotYet("none".to_owned()) })
-        })
-        .await
+        for name in CONFIGURATIONS {
+            self.until("the CA in the webhook configuration", async || {
+                let found = api.get(name).await?;
+                let filled = found.clients().iter().all(|client| {
+                    client.ca_bundle.as_ref().is_some_and(|bundle| !bundle.0.is_empty())
+                });
+                Ok(if filled { Seen::Yes(()) } else { Seen::NotYet("none".to_owned()) })
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     pub(super) async fn remove_webhook(&self) {
         let how = kube::api::DeleteParams::default();
-        let _gone =
-            Api::<MutatingWebhookConfiguration>::all(self.client()).delete(ACCOUNT, &how).await;
-        let _gone =
-            Api::<ValidatingWebhookConfiguration>::all(self.client()).delete(ACCOUNT, &how).await;
+        for name in CONFIGURATIONS {
+            let _gone =
+                Api::<MutatingWebhookConfiguration>::all(self.client()).delete(name, &how).await;
+            let _gone =
+                Api::<ValidatingWebhookConfiguration>::all(self.client()).delete(name, &how).await;
+        }
     }
 
     /// What agents trust.
@@ -251,6 +276,8 @@ impl World {
         let addresses = coordinator.addresses();
         coordinators.hubs.add(addresses.hub);
         coordinators.webhooks.add(addresses.webhooks);
+        coordinators.di_servers.add(addresses.di_server);
+        coordinators.peers.add(&format!("https://{}", addresses.hub), addresses.di_server);
         coordinators.running.push(Running { number, coordinator, runtime });
         Ok(number)
     }
@@ -276,7 +303,9 @@ impl World {
 
 impl Coordinators {
     fn settings(&self) -> Settings {
-        let Choices { lease, ranktable, injection, streams, pause: _ } = self.settings.clone();
+        let Choices { lease, ranktable, injection, streams, pause: _, mut dijob } =
+            self.settings.clone();
+        dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
             namespace: NAMESPACE.to_owned(),
@@ -292,7 +321,18 @@ impl Coordinators {
             template_namespace: muster_ranktable::NAMESPACE.to_owned(),
             injection,
             ranktable,
+            dijob,
+            diserver: diserver::Settings {
+                listen: anywhere,
+                peers: self.peers.clone(),
+                ..diserver::Settings::default()
+            },
         }
+    }
+
+    /// Where coordinators of DIJobs call: any of the coordinators answers.
+    pub fn di_server(&self) -> std::net::SocketAddr {
+        self.di_servers.address()
     }
 
     /// Those that run.
@@ -332,6 +372,7 @@ impl Coordinators {
         let addresses = running.coordinator.addresses();
         self.hubs.remove(addresses.hub);
         self.webhooks.remove(addresses.webhooks);
+        self.di_servers.remove(addresses.di_server);
         Ok(running)
     }
 

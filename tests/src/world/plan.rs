@@ -19,7 +19,6 @@ pub(super) const WORLD: &str = "sandbox.muster.dev/world";
 pub struct Plan {
     nodes: Vec<(Profile, u32, Files)>,
     containers: Containers,
-    processes: bool,
     pub(super) strict: bool,
     pub(super) seed: u64,
     pub(super) port: u16,
@@ -27,6 +26,7 @@ pub struct Plan {
     pub(super) agents: bool,
     pub(super) coordinators: usize,
     pub(super) choices: Choices,
+    exec: bool,
 }
 
 /// What a node has on the disk.
@@ -71,12 +71,6 @@ impl Plan {
         self
     }
 
-    /// Lets pods that are annotated so run their containers as processes of this machine.
-    pub fn processes(mut self) -> Self {
-        self.processes = true;
-        self
-    }
-
     /// Demands credentials and enforces RBAC, as real clusters always do.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
@@ -108,6 +102,12 @@ impl Plan {
         self
     }
 
+    /// Containers of pods that ask for it are processes on this host.
+    pub fn exec(mut self) -> Self {
+        self.exec = true;
+        self
+    }
+
     /// With other settings of the coordinators.
     pub fn choices(mut self, choices: Choices) -> Self {
         self.choices = choices;
@@ -121,12 +121,8 @@ impl Plan {
             async move { gate.pass(context.stop).await }
         });
         let containers = containers.image(AGENT_IMAGE, waiter::agent).image(BUSYBOX, waiter::shell);
-        KubeletOptions {
-            containers,
-            allow_exec: self.processes,
-            sync: Duration::ZERO,
-            ..KubeletOptions::default()
-        }
+        let allow_exec = self.exec;
+        KubeletOptions { containers, allow_exec, sync: Duration::ZERO, ..KubeletOptions::default() }
     }
 
     /// The nodes; in a real cluster they carry the mark of this world.

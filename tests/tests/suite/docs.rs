@@ -10,10 +10,9 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 use muster_coordinator::args::Args;
 use muster_coordinator::conditions::reason;
-use muster_coordinator::controllers::modelserving;
 use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
-use muster_coordinator::controllers::trainjob;
-use muster_coordinator::{events, hub, lead, webhook};
+use muster_coordinator::controllers::{dijob, modelserving, trainjob};
+use muster_coordinator::{diserver, events, hub, lead, webhook};
 use muster_tests::World;
 use muster_tests::world::{Seen, table_file};
 use prometheus_client::registry::Registry;
@@ -89,6 +88,15 @@ fn the_reasons_of_conditions_and_events_in_the_docs_are_those_of_the_controller(
 }
 
 #[test]
+fn the_reasons_of_events_of_a_dijob_in_the_docs_are_those_of_the_operator() -> Result<()> {
+    let rows = rows(&read("docs/dijob.md")?, "## Events").join("\n");
+    for word in muster_dijob::names::reason::ALL {
+        assert!(rows.contains(&format!("`{word}`")), "{word}");
+    }
+    Ok(())
+}
+
+#[test]
 fn the_conditions_of_a_model_serving_in_the_docs_are_those_of_the_controller() -> Result<()> {
     let text = read("docs/modelserving.md")?;
     let rows = rows(&text, "## Conditions");
@@ -150,6 +158,16 @@ fn counted() -> Result<String> {
     servings.writes.get_or_create(&write).inc();
     servings.errors.get_or_create(&modelserving::metrics::Reason { reason: "any" }).inc();
     servings.register(&mut registry);
+    let jobs = dijob::Metrics::default();
+    jobs.wrote("any", "any");
+    jobs.failed("any");
+    jobs.register(&mut registry);
+    let server = diserver::Metrics::default();
+    server.answered("any", 200, std::time::Duration::ZERO);
+    let any = diserver::metrics::Replica { role: "any" };
+    server.made.get_or_create(&any).inc();
+    server.deleted.get_or_create(&any).inc();
+    server.register(&mut registry);
     let jobs = trainjob::Metrics::default();
     jobs.wrote("any", "any");
     jobs.failed("any");
@@ -302,6 +320,9 @@ fn links_between_the_docs_lead_somewhere() -> Result<()> {
         "README.md",
         "docs/ranktables.md",
         "docs/modelserving.md",
+        "docs/trainjob.md",
+        "docs/plugins.md",
+        "docs/dijob.md",
         "docs/troubleshooting.md",
         "docs/coordinator.md",
         "docs/agent.md",

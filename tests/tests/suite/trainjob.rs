@@ -133,7 +133,7 @@ async fn a_torch_job_of_two_nodes_with_eight_devices_completes_and_its_processes
 -> Result<()> {
     World::new()
         .nodes_of(Profile::NvidiaH1008, 2)
-        .processes()
+        .exec()
         .coordinators(1)
         .run(async |world| {
             let checks = "test $PET_NNODES = 2; test $PET_NPROC_PER_NODE = 8; \
@@ -169,7 +169,7 @@ async fn a_torch_job_of_two_nodes_with_eight_devices_completes_and_its_processes
 async fn an_mpi_job_completes_and_its_launcher_reads_the_file_of_its_hosts() -> Result<()> {
     World::new()
         .nodes_of(Profile::NvidiaH1008, 3)
-        .processes()
+        .exec()
         .coordinators(1)
         .run(async |world| {
             let launcher = "cat $SANDBOX_ROOTFS$OMPI_MCA_orte_default_hostfile; \

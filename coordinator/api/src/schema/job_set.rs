@@ -90,7 +90,7 @@ fn claims() -> Value {
             "retentionPolicy": retention,
         },
         "x-kubernetes-validations": rule(
-            "!has(self.templates) || self.templates.all(claim, !has(claim.metadata) || !has(claim.metadata.namespace) || claim.metadata.namespace == '')",
+            "!has(self.templates) || self.templates.all(claim, !has(claim.metadata) || !has(claim.metadata.__namespace__) || claim.metadata.__namespace__ == '')",
             "namespace cannot be set for VolumeClaimPolicies templates",
         ),
     });

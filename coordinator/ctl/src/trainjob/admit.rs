@@ -1,6 +1,6 @@
 //! The API server's part: unknown fields go, defaults come, schema and rules are checked, then the webhooks of runtimes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use muster_api::{TrainJob, crd};
@@ -107,6 +107,28 @@ pub(super) fn admit(objects: Vec<Json>) -> Result<Admitted, Failure> {
 /// They take long to compile, and never change.
 static SCHEMAS: LazyLock<Result<BTreeMap<String, Schema>, String>> = LazyLock::new(schemas);
 
+/// What the rules of all definitions say.
+static RULES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let mut messages = BTreeSet::new();
+    for definition in crd::crds() {
+        collect(definition.schema(), &mut messages);
+    }
+    messages
+});
+
+fn collect(schema: &Json, messages: &mut BTreeSet<String>) {
+    match schema {
+        Json::Array(items) => items.iter().for_each(|item| collect(item, messages)),
+        Json::Object(fields) => {
+            let rules = fields.get("x-kubernetes-validations").and_then(Json::as_array);
+            let said = rules.into_iter().flatten().filter_map(|rule| rule["message"].as_str());
+            messages.extend(said.map(str::to_owned));
+            fields.values().for_each(|field| collect(field, messages));
+        }
+        _ => {}
+    }
+}
+
 fn schemas() -> Result<BTreeMap<String, Schema>, String> {
     let compile = |definition: crd::Definition| {
         let kind = definition.object["spec"]["names"]["kind"].as_str().unwrap_or_default();
@@ -121,7 +143,19 @@ fn schemas() -> Result<BTreeMap<String, Schema>, String> {
 fn check(schema: &Schema, object: &mut Json, old: Option<&Json>, name: &str) -> Vec<Finding> {
     schema.prune(object);
     schema.default(object);
-    let errors = schema.validate(object, old).into_iter();
+    let mut errors = schema.validate(object, None);
+    // An update is also compared with what was there. The API server would bear with what is wrong and has not changed.
+    for error in old.map(|old| schema.validate(object, Some(old))).unwrap_or_default() {
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    // Rules are looked at where the shape is right.
+    let is_rule = |error: &muster_objects::status::FieldError| RULES.contains(&error.detail);
+    if errors.iter().any(|error| !is_rule(error)) {
+        errors.retain(|error| !is_rule(error));
+    }
+    let errors = errors.into_iter();
     // That rules were not looked at is a consequence of the rest.
     let errors = errors.filter(|error| !error.detail.starts_with("some validation rules were not"));
     let finding = |error: muster_objects::status::FieldError| Finding {

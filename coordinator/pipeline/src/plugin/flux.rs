@@ -23,6 +23,8 @@ use crate::{name, upsert};
 
 /// The image that holds Flux, unless the job names another.
 pub const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
+/// The Secret with a job's certificate.
+pub(crate) const CURVE: &str = "flux-curve";
 const INSTALLER: &str = "flux-installer";
 const CONFIG_AT: &str = "/etc/flux-config";
 
@@ -82,11 +84,14 @@ impl EnforceMlPolicy for Flux {
         }
         let install = json!({"name": "flux-install", "mountPath": "/mnt/flux"});
         let scripts = json!({"name": config, "mountPath": CONFIG_AT, "readOnly": true});
-        upsert::list(spec, "initContainers").push(json!({
-            "name": INSTALLER, "image": settings.image,
-            "command": ["/bin/bash", format!("{CONFIG_AT}/init.sh")],
+        let mut installer = json!({
+            "name": INSTALLER, "command": ["/bin/bash", format!("{CONFIG_AT}/init.sh")],
             "volumeMounts": [install, scripts],
-        }));
+        });
+        if !settings.image.is_empty() {
+            installer["image"] = json!(settings.image);
+        }
+        upsert::list(spec, "initContainers").push(installer);
         if let Some(container) = pods.node_mut() {
             for mount in [
                 install,
@@ -219,13 +224,13 @@ fn config(job: &TrainJob) -> String {
 }
 
 fn curve(job: &TrainJob) -> String {
-    name::of(job, "flux-curve")
+    name::of(job, CURVE)
 }
 
-/// What runs inside Flux: the job's command, else the runtime's, and the job's arguments.
+/// What runs inside Flux: the job's command, even an empty one, else the runtime's, and the job's arguments.
 fn original_command(info: &Info, job: &TrainJob) -> String {
     let trainer = job.spec.trainer.as_ref();
-    let own = trainer.and_then(|trainer| trainer.command.clone()).filter(|words| !words.is_empty());
+    let own = trainer.and_then(|trainer| trainer.command.clone());
     let mut words = own.unwrap_or_else(|| {
         let container = info.trainer().and_then(|pods| pods.container(NODE));
         let command = container.and_then(|container| container.get("command")?.as_array());

@@ -4,6 +4,7 @@ mod validate;
 
 use std::sync::Arc;
 
+use muster_api::job_set::JobSet;
 use muster_api::names::{
     DATASET_INITIALIZER, JOB_SET_API, JOB_SET_GROUP, MODEL_INITIALIZER, NODE, TRAINER,
 };
@@ -108,8 +109,10 @@ impl StatusOfJob for JobSetPlugin {
     ) -> Result<Option<TrainJobStatus>, Fault> {
         match cx.cluster.job_set(job.namespace(), job.name()) {
             Some(job_set) => Ok(Some(status::from_job_set(job, &job_set))),
-            // One that is made in this pass has no status yet; one of a finished job may have been cleared away.
-            None if made || is_finished(job) => Ok(None),
+            // One that is made in this pass has no status yet.
+            None if made => Ok(Some(status::from_job_set(job, &JobSet::default()))),
+            // One of a finished job may have been cleared away.
+            None if is_finished(job) => Ok(None),
             None => Err(Fault::new(format!("jobsets.{JOB_SET_GROUP} {:?} not found", job.name()))),
         }
     }
@@ -128,7 +131,7 @@ fn replicated_job(info: &Info, job: &TrainJob, pods: &PodSet) -> Value {
     let spec = pods.job_spec_mut();
     spec.insert("parallelism".to_owned(), count.into());
     spec.insert("completions".to_owned(), count.into());
-    pods.settle_ports();
+    pods.settle();
     let initializer = job.spec.initializer.as_ref();
     for (step, source) in [
         (DATASET_INITIALIZER, initializer.and_then(|initializer| initializer.dataset.as_ref())),

@@ -20,7 +20,7 @@ use crate::info::Info;
 use crate::registry::Registry;
 use crate::{name, upsert};
 
-const KEYS: &str = "mpi-ssh-auth";
+pub(crate) const KEYS: &str = "mpi-ssh-auth";
 const HOSTS: &str = "mpi-hostfile";
 const HOSTS_AT: &str = "/etc/mpi";
 const OPEN_MPI: &str = "OpenMPI";

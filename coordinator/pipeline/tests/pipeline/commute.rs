@@ -14,7 +14,7 @@ fn shuffled(turn: usize) -> Registry {
             _ => {
                 let places = turn % list.len().max(1);
                 list.rotate_left(places);
-                if turn % 2 == 0 {
+                if turn.is_multiple_of(2) {
                     list.reverse();
                 }
             }

@@ -132,6 +132,6 @@ pub fn of_kind<'a>(outcome: &'a Outcome, kind: &str) -> Vec<&'a Value> {
 }
 
 /// The job's pod template.
-pub fn pod<'a>(outcome: &'a Outcome, index: usize) -> &'a Value {
+pub fn pod(outcome: &Outcome, index: usize) -> &Value {
     &of_kind(outcome, "JobSet")[0]["spec"]["replicatedJobs"][index]["template"]["spec"]["template"]
 }

@@ -56,6 +56,16 @@ fn keys_are_made_once() {
 }
 
 #[test]
+fn the_snapshot_and_keys_are_created_and_the_rest_is_applied() {
+    let mpi = runtime(json!({"mpi": {}}), json!([trains("launcher"), trains("node")]));
+    let job = job(json!({"trainer": {}}));
+    let outcome = Given::of([mpi]).pass(&job);
+    let typed = serde_json::from_value(job).unwrap();
+    let once = outcome.apply.iter().map(|o| muster_pipeline::reconcile::is_made_once(&typed, o));
+    assert_eq!(once.collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+#[test]
 fn an_unknown_kind_of_runtime_fails_the_job_for_good() {
     let mut job = job(json!({}));
     job["spec"]["runtimeRef"] =

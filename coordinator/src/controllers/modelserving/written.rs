@@ -89,11 +89,11 @@ macro_rules! resource {
             }
 
             fn meta(&self) -> &ObjectMeta {
-                resource!(@ & self $meta)
+                $crate::controllers::modelserving::written::resource!(@ & self $meta)
             }
 
             fn meta_mut(&mut self) -> &mut ObjectMeta {
-                resource!(@ &mut self $meta)
+                $crate::controllers::modelserving::written::resource!(@ &mut self $meta)
             }
         }
     };
@@ -102,6 +102,8 @@ macro_rules! resource {
     (@ & $self:ident plain) => { &$self.metadata };
     (@ &mut $self:ident plain) => { &mut $self.metadata };
 }
+
+pub(crate) use resource;
 
 resource!(KthenaServing, body, "ModelServing", api::GROUP, "v1alpha1", "modelservings");
 resource!(

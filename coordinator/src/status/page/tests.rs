@@ -13,7 +13,7 @@ fn page(servings: Vec<ServingStatus>) -> String {
         ready: true,
         groups: Vec::new(),
         servings: servings.into_iter().map(Arc::new).collect(),
-        jobs: Vec::new(),
+        train_jobs: Vec::new(),
         nodes: Vec::new(),
     })
 }

@@ -15,7 +15,7 @@ pub(super) struct Shape<'a> {
 
 /// `0`, or `0-<n-1>`.
 fn range(size: i64) -> String {
-    if size > 1 { format!("0-{}", size - 1) } else { "0".to_owned() }
+    if size == 1 { "0".to_owned() } else { format!("0-{}", size.saturating_sub(1)) }
 }
 
 /// Runs in each node: the first leads and runs the command, the others follow until it is gone.

@@ -1,0 +1,132 @@
+//! `simulate`.
+
+mod table;
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_scheduler::config::{self, Config};
+use muster_scheduler::decisions::Decisions;
+use muster_scheduler::input::{Document, Limits, load};
+use muster_scheduler::plugin::proportion::division::reported;
+use muster_scheduler::snapshot::build;
+use muster_scheduler::{decide, simulate as after};
+use serde::Serialize;
+
+use crate::args::{SimulateArgs, SimulateOutput};
+use crate::{Failure, input, say};
+
+/// How far apart cycles are.
+const PERIOD: SignedDuration = SignedDuration::from_secs(1);
+
+/// What came of a cycle.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Cycle {
+    #[serde(flatten)]
+    decisions: Decisions,
+    /// How long it took.
+    cycle_ms: f64,
+}
+
+/// What came of several.
+#[derive(Serialize)]
+struct Cycles<'a> {
+    cycles: &'a [Cycle],
+}
+
+pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool, Failure> {
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", args.file.display()));
+    let limits = Limits::default();
+    let bytes = bytes(&args.file, limits.bytes).map_err(|error| unusable(&error))?;
+    let document = load(&bytes, limits).map_err(|error| unusable(&error))?;
+    drop(bytes);
+    let config = configuration(args, &document)?;
+    let Document { mut input, .. } = document;
+    for bad in &input.set_aside {
+        say(format_args!("set aside: {bad}"));
+    }
+    let mut now = now(args, input.now);
+    let mut cycles = Vec::new();
+    for at in 0..args.cycles {
+        let begun = Instant::now();
+        let decisions = decide(&build(&input, &config.params, now), &config, now);
+        let cycle_ms = begun.elapsed().as_secs_f64() * 1000.0;
+        now = now.saturating_add(PERIOD).unwrap_or(now);
+        if at + 1 < args.cycles {
+            after::apply(&mut input, &decisions, now);
+        }
+        cycles.push(Cycle { decisions: shown(decisions), cycle_ms });
+    }
+    match args.output {
+        SimulateOutput::Table => table::print(&cycles, out)?,
+        SimulateOutput::Json => {
+            let text = match cycles.as_slice() {
+                [one] => serde_json::to_string_pretty(one),
+                all => serde_json::to_string_pretty(&Cycles { cycles: all }),
+            };
+            writeln!(out, "{}", text.map_err(Failure::wrong)?)?;
+        }
+    }
+    Ok(false)
+}
+
+/// Fair shares in the form in which KAI reports them.
+fn shown(mut decisions: Decisions) -> Decisions {
+    for share in decisions.fair_share.values_mut() {
+        share.gpu = reported(share.gpu);
+    }
+    decisions
+}
+
+/// The file that was named, or what the document says itself.
+fn configuration(args: &SimulateArgs, document: &Document) -> Result<Config, Failure> {
+    let own = Config::of_document(document, &[]);
+    let Some(path) = &args.config else {
+        let wrong = |error: config::ConfigError| {
+            Failure::Wrong(format!("{}: {error}", args.file.display()))
+        };
+        return told(own.map_err(wrong)?);
+    };
+    let text = input::text(path)?;
+    let wrong = |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", path.display()));
+    // A SchedulingShard is an object with a kind; KAI's file is neither.
+    let is_shard =
+        text.lines().any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with("kind"));
+    if is_shard {
+        return told(config::shard(&text, &[]).map_err(wrong)?);
+    }
+    let mut config = config::parse(&text, &[]).map_err(wrong)?;
+    if let Ok(own) = own {
+        config.params = own.params;
+    }
+    told(config)
+}
+
+/// Says what of a configuration is not obeyed.
+fn told(config: Config) -> Result<Config, Failure> {
+    for note in &config.notes {
+        say(note);
+    }
+    Ok(config)
+}
+
+fn now(args: &SimulateArgs, of_file: Option<Timestamp>) -> Timestamp {
+    let told = args.now.as_deref().and_then(|text| text.parse().ok());
+    told.or(of_file).unwrap_or_else(Timestamp::now)
+}
+
+/// At most a byte more than is allowed, so that what is too large is refused and not read to its end.
+fn bytes(path: &Path, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+    } else {
+        std::fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}

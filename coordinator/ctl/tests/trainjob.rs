@@ -1,0 +1,79 @@
+//! `musterctl trainjob render`, run on files: what it prints and how it ends.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Exit code, stdout, stderr.
+fn render(arguments: &[&str]) -> (i32, String, String) {
+    let ran = Command::new(env!("CARGO_BIN_EXE_musterctl"))
+        .args(["trainjob", "render"])
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ran.status.code().unwrap(), text(ran.stdout), text(ran.stderr))
+}
+
+fn document(arguments: &[&str]) -> Json {
+    let (code, text, error) = render(arguments);
+    assert_eq!((code, error.as_str()), (0, ""));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn pod(document: &Json) -> &Json {
+    let objects = document["objects"].as_array().unwrap();
+    let job_set = objects.iter().find(|object| object["kind"] == "JobSet").unwrap();
+    &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+}
+
+#[test]
+fn the_torch_example_becomes_a_jobset_of_two_nodes() {
+    let document = document(&["-f", "docs/examples/trainjob-torch.yaml", "--reconcile"]);
+    assert_eq!(document["errors"], json!([]));
+    let env = &pod(&document)["spec"]["containers"][0]["env"];
+    assert_eq!(env[0], json!({"name": "PET_NNODES", "value": "2"}));
+    assert_eq!(document["reconcile"]["jobSetAfter"], "present");
+    assert_eq!(document["snapshot"]["name"], "mnist-runtime-snapshot");
+}
+
+#[test]
+fn the_ascend_example_waits_for_its_table() {
+    let file = "docs/examples/trainjob-ascend.yaml";
+    let document = document(&["-f", file, "--templates", "deploy/templates"]);
+    assert_eq!(document["errors"], json!([]));
+    let pod = pod(&document);
+    assert_eq!(pod["metadata"]["annotations"]["muster.dev/rank-group-size"], "2");
+    assert_eq!(pod["spec"]["initContainers"][0]["name"], "wait-ranktable");
+}
+
+#[test]
+fn errors_are_part_of_the_document_with_field_and_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("job.json");
+    let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": "a", "namespace": "n"}, "spec": {"runtimeRef": {"name": "none"}}});
+    std::fs::write(&file, job.to_string()).unwrap();
+    let document = document(&["-f", file.to_str().unwrap()]);
+    let error = &document["errors"][0];
+    assert_eq!(
+        (&error["phase"], &error["field"]),
+        (&json!("trainjob-webhook"), &json!("spec.RuntimeRef"))
+    );
+    assert!(error["remedy"].as_str().unwrap().contains("create the runtime"));
+}
+
+#[test]
+fn two_jobs_at_once_are_a_mistake_of_use() {
+    let file = "docs/examples/trainjob-torch.yaml";
+    let (code, out, error) = render(&["-f", file, "-f", file]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(error.contains("2 TrainJobs"), "{error}");
+}

@@ -1,0 +1,79 @@
+//! What must hold of everything that is read, whatever the input.
+//!
+//! ```text
+//!   targets/*.rs (libFuzzer) ────────────┐
+//!                                        ├──▶ a law: bytes in, asserts inside; says whether anything was read
+//!   ../tests/behaviour/laws.rs (proptest)┘
+//! ```
+
+use muster_scheduler::config::{self, Config};
+use muster_scheduler::duration;
+use muster_scheduler::input::{Limits, load};
+use muster_scheduler::quantity::Quantity;
+
+/// What is read is not negative, is the same when it is written and read again, and adds up.
+pub fn quantity(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    if let Ok(span) = duration::parse(text) {
+        assert_eq!(duration::parse_long(text), Ok(span), "{text}");
+    }
+    match Quantity::parse(text) {
+        Ok(amount) => {
+            assert!(amount.value() >= 0 && amount.milli() >= amount.value(), "{text}");
+            assert_eq!(Quantity::parse(&amount.to_string()), Ok(amount), "{text}");
+            assert_eq!(amount.checked_add(Quantity::default()), Some(amount), "{text}");
+            assert_eq!(amount.is_zero(), amount.milli() == 0, "{text}");
+            true
+        }
+        Err(error) => {
+            assert!(error.to_string().contains(": write "), "{error}");
+            false
+        }
+    }
+}
+
+/// What is read names known actions and plugins only; what is refused says why.
+pub fn configuration(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let read = config::parse(text, &["mine"]);
+    for read in [&read, &config::shard(text, &["mine"])] {
+        match read {
+            Ok(config) => known(config),
+            Err(error) => assert!(error.to_string().len() > 10, "{error}"),
+        }
+    }
+    let _ = config::Params::parse(text);
+    read.is_ok()
+}
+
+fn known(config: &Config) {
+    for plugin in &config.plugins {
+        let name = plugin.name.as_str();
+        assert!(config::PLUGINS.contains(&name) || name == "mine", "{name}");
+        assert_eq!(config.plugins.iter().filter(|other| other.name == name).count(), 1, "{name}");
+    }
+    for note in &config.notes {
+        assert!(!note.problem.is_empty() && !note.remedy.is_empty(), "{note}");
+    }
+}
+
+/// What is read has names, each once; what is set aside has a field, a problem and a remedy.
+pub fn snapshot(bytes: &[u8]) -> bool {
+    let limits = Limits { bytes: 1 << 20, objects: 1000 };
+    let Ok(document) = load(bytes, limits) else { return false };
+    let input = &document.input;
+    for bad in &input.set_aside {
+        assert!(!bad.object.is_empty() && !bad.field.is_empty(), "{bad}");
+        assert!(!bad.problem.is_empty() && !bad.remedy.is_empty(), "{bad}");
+    }
+    let mut names: Vec<_> = input.pods.iter().map(|pod| pod.key()).collect();
+    assert!(names.iter().all(|name| !name.starts_with('/') && !name.ends_with('/')));
+    names.sort_unstable();
+    assert!(names.is_sorted_by(|a, b| a < b), "a name twice");
+    for pod in &input.pods {
+        let _ = pod.group();
+        assert!(pod.metadata.labels.iter().is_sorted());
+    }
+    let _ = Config::of_document(&document, &[]);
+    true
+}

@@ -1,0 +1,6 @@
+//! Configurations and shards, as YAML.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    laws::configuration(bytes);
+});

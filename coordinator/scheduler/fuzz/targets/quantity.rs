@@ -1,0 +1,6 @@
+//! Amounts of resources, as text.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    laws::quantity(bytes);
+});

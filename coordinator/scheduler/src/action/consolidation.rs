@@ -1,0 +1,88 @@
+//! Moves pods together so that something fits. Nobody loses its place for good.
+
+use crate::{
+    config::ActionName,
+    decisions::Cause,
+    session::{JobOrder, OrderOptions, Session},
+    snapshot::JobId,
+    state::Gang,
+};
+
+use super::{
+    representative::Representatives,
+    solver::{Purpose, Solver},
+};
+
+pub(super) fn run(session: &mut Session<'_>) {
+    let most = session.snapshot.parameters.max_consolidation_preemptees;
+    if most == 0 {
+        return;
+    }
+    let options = OrderOptions {
+        ready: true,
+        pending: true,
+        preemptible: true,
+        past_delay: true,
+        depth: session.config.queue_depth.get(&ActionName::Consolidation).copied(),
+        ..OrderOptions::default()
+    };
+    let jobs = session.snapshot.jobs.ids().map(Gang::whole);
+    let mut order = JobOrder::new(session, jobs, options);
+    let mut failed = Representatives::default();
+    while let Some(gang) = order.pop(session) {
+        if !failed.may_succeed(session, gang.job) || !super::could_run_alone(session, &gang) {
+            continue;
+        }
+        let candidates = candidates(session, &gang, most);
+        let solver = Solver { purpose: Purpose::Consolidation, candidates: &candidates };
+        let solved = if is_enough(session, &gang) { solver.solve(session, gang.job) } else { None };
+        match solved {
+            Some(statement) => {
+                session.commit(
+                    statement,
+                    &Cause { action: "consolidation", beneficiary: Some(gang.job) },
+                );
+                session.ledger.forgive(gang.job);
+            }
+            None => failed.note(session, gang.job),
+        }
+    }
+}
+
+/// Groups that may move. More than the bound by one, as in the original.
+fn candidates(session: &Session<'_>, gang: &Gang, most: i64) -> Vec<JobId> {
+    let movable = session
+        .snapshot
+        .jobs
+        .entries()
+        .filter(|(id, job)| *id != gang.job && job.preemptible)
+        .map(|(id, _)| id)
+        .filter(|id| Gang::whole(*id).active(session.snapshot, &session.state) > 0);
+    match usize::try_from(most) {
+        Ok(most) => movable.take(most + 1).collect(),
+        Err(_) => movable.collect(),
+    }
+}
+
+/// Whether the cluster has devices enough, wherever they are.
+fn is_enough(session: &Session<'_>, gang: &Gang) -> bool {
+    let snapshot = session.snapshot;
+    let (mut gpus, mut memory) = (0.0, 0);
+    for (id, node) in snapshot.nodes.entries().filter(|(_, node)| node.ready) {
+        let state = &session.state.nodes[id];
+        for (more, mebibytes) in [
+            state.idle_gpus(node, &snapshot.dimensions),
+            state.releasing_gpus(node, &snapshot.dimensions),
+        ] {
+            gpus += more;
+            memory += mebibytes;
+        }
+    }
+    let (mut asked_gpus, mut asked_memory) = (0.0, 0);
+    for task in session.to_allocate(gang, false).iter() {
+        let gpu = &snapshot.classes[snapshot.tasks[*task].class].gpu;
+        asked_gpus += gpu.quota();
+        asked_memory += gpu.memory + gpu.slice_memory;
+    }
+    gpus >= asked_gpus && memory >= asked_memory
+}

@@ -1,0 +1,297 @@
+//! Devices that drivers offer and pods claim (dynamic resource allocation).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{
+    NodeSelector,
+    meta::{Meta, or_default},
+};
+
+/// A claim of devices.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceClaim {
+    /// Its name and owner.
+    pub metadata: Meta,
+    /// What it asks for.
+    #[serde(deserialize_with = "or_default")]
+    pub spec: ClaimSpec,
+    /// What it has.
+    #[serde(deserialize_with = "or_default")]
+    pub status: ClaimStatus,
+}
+
+/// What a claim asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimSpec {
+    /// Devices.
+    #[serde(deserialize_with = "or_default")]
+    pub devices: ClaimDevices,
+}
+
+/// Devices that a claim asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ClaimDevices {
+    /// Which.
+    #[serde(deserialize_with = "or_default")]
+    pub requests: Vec<DeviceRequest>,
+    /// What must be true of all.
+    #[serde(deserialize_with = "or_default")]
+    pub constraints: Vec<DeviceConstraint>,
+}
+
+/// A request for devices. v1 says it in `exactly`, earlier versions in the request itself.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceRequest {
+    /// Its name.
+    pub name: String,
+    /// What exactly.
+    pub exactly: Option<DeviceSubRequest>,
+    /// Or the first of these that there is.
+    #[serde(deserialize_with = "or_default")]
+    pub first_available: Vec<DeviceSubRequest>,
+    /// Earlier versions: the class.
+    pub device_class_name: String,
+    /// Earlier versions: which of the class.
+    #[serde(deserialize_with = "or_default")]
+    pub selectors: Vec<DeviceSelector>,
+    /// Earlier versions: all or a number.
+    pub allocation_mode: Option<AllocationMode>,
+    /// Earlier versions: the number.
+    pub count: Option<i64>,
+    /// Earlier versions: to look, not to use.
+    pub admin_access: Option<bool>,
+}
+
+/// What exactly is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceSubRequest {
+    /// Its name, if it is one of several.
+    pub name: String,
+    /// The class.
+    pub device_class_name: String,
+    /// Which of the class.
+    #[serde(deserialize_with = "or_default")]
+    pub selectors: Vec<DeviceSelector>,
+    /// All or a number.
+    pub allocation_mode: Option<AllocationMode>,
+    /// The number; 1 if it does not say.
+    pub count: Option<i64>,
+    /// To look, not to use.
+    pub admin_access: Option<bool>,
+}
+
+/// All or a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum AllocationMode {
+    /// A number.
+    #[serde(alias = "")]
+    ExactCount,
+    /// All that match.
+    All,
+}
+
+/// Which devices, as an expression.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeviceSelector {
+    /// The expression.
+    pub cel: Option<Expression>,
+}
+
+/// An expression.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Expression {
+    /// Its text.
+    pub expression: String,
+}
+
+/// What must be true of all devices together.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceConstraint {
+    /// Of which requests; none is all.
+    #[serde(deserialize_with = "or_default")]
+    pub requests: Vec<String>,
+    /// This attribute is the same.
+    pub match_attribute: Option<String>,
+    /// This attribute differs.
+    pub distinct_attribute: Option<String>,
+}
+
+/// What a claim has.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimStatus {
+    /// The devices.
+    pub allocation: Option<Allocation>,
+    /// Who uses them.
+    #[serde(deserialize_with = "or_default")]
+    pub reserved_for: Vec<Consumer>,
+}
+
+/// Devices that were given.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Allocation {
+    /// Which.
+    #[serde(deserialize_with = "or_default")]
+    pub devices: AllocatedDevices,
+    /// On which nodes they can be used.
+    pub node_selector: Option<NodeSelector>,
+}
+
+/// Which devices were given.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AllocatedDevices {
+    /// One by one.
+    #[serde(deserialize_with = "or_default")]
+    pub results: Vec<DeviceResult>,
+}
+
+/// A device that was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceResult {
+    /// For which request.
+    pub request: String,
+    /// Its driver.
+    pub driver: String,
+    /// Its pool.
+    pub pool: String,
+    /// Its name.
+    pub device: String,
+    /// To look, not to use.
+    pub admin_access: Option<bool>,
+}
+
+/// Who uses a claim.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Consumer {
+    /// `pods`.
+    pub resource: String,
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub uid: String,
+}
+
+/// Devices that a driver offers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResourceSlice {
+    /// Its name.
+    pub metadata: Meta,
+    /// The devices.
+    #[serde(deserialize_with = "or_default")]
+    pub spec: ResourceSliceSpec,
+}
+
+/// Devices that a driver offers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ResourceSliceSpec {
+    /// The driver.
+    pub driver: String,
+    /// On which node.
+    pub node_name: Option<String>,
+    /// Or on which nodes.
+    pub node_selector: Option<NodeSelector>,
+    /// Or on all.
+    pub all_nodes: Option<bool>,
+    /// Of which pool.
+    #[serde(deserialize_with = "or_default")]
+    pub pool: Pool,
+    /// The devices.
+    #[serde(deserialize_with = "or_default")]
+    pub devices: Vec<Device>,
+}
+
+/// Slices that belong together.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Slices of an earlier generation do not count.
+    pub generation: i64,
+    /// How many there are.
+    pub resource_slice_count: i64,
+}
+
+/// A device.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// What is known of it.
+    #[serde(deserialize_with = "or_default")]
+    pub attributes: BTreeMap<String, AttributeValue>,
+    /// Earlier versions: the same, one level down.
+    pub basic: Option<Box<Device>>,
+}
+
+/// What is known of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AttributeValue {
+    /// A number.
+    Int(i64),
+    /// Yes or no.
+    Bool(bool),
+    /// A text.
+    String(String),
+    /// A version.
+    Version(String),
+}
+
+/// A class of devices.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct DeviceClass {
+    /// Its name.
+    pub metadata: Meta,
+    /// Which devices.
+    #[serde(deserialize_with = "or_default")]
+    pub spec: DeviceClassSpec,
+}
+
+/// Which devices are of a class.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeviceClassSpec {
+    /// All of these must hold.
+    #[serde(deserialize_with = "or_default")]
+    pub selectors: Vec<DeviceSelector>,
+    /// The extended resource that it serves.
+    pub extended_resource_name: Option<String>,
+}
+
+// === impl DeviceRequest ===
+
+impl DeviceRequest {
+    /// What exactly is asked for, in the words of v1; none if it is a choice.
+    pub fn exact(&self) -> Option<DeviceSubRequest> {
+        if let Some(exactly) = &self.exactly {
+            return Some(exactly.clone());
+        }
+        (!self.device_class_name.is_empty()).then(|| DeviceSubRequest {
+            name: String::new(),
+            device_class_name: self.device_class_name.clone(),
+            selectors: self.selectors.clone(),
+            allocation_mode: self.allocation_mode,
+            count: self.count,
+            admin_access: self.admin_access,
+        })
+    }
+}

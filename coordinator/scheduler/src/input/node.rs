@@ -1,0 +1,55 @@
+//! Nodes.
+
+use serde::Deserialize;
+
+use super::{
+    ResourceList, Taint,
+    meta::{Meta, or_default},
+};
+
+/// A node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Node {
+    /// Its name and labels.
+    pub metadata: Meta,
+    /// What is wanted of it.
+    #[serde(deserialize_with = "or_default")]
+    pub spec: NodeSpec,
+    /// What it has.
+    #[serde(deserialize_with = "or_default")]
+    pub status: NodeStatus,
+}
+
+/// What is wanted of a node.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSpec {
+    /// No new pods.
+    pub unschedulable: bool,
+    /// What keeps pods off it.
+    #[serde(deserialize_with = "or_default")]
+    pub taints: Vec<Taint>,
+}
+
+/// What a node has.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeStatus {
+    /// What pods can have of it.
+    pub allocatable: ResourceList,
+    /// How it is.
+    #[serde(deserialize_with = "or_default")]
+    pub conditions: Vec<Condition>,
+}
+
+/// One thing that is so, is not, or is unknown.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// What.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+}

@@ -1,0 +1,51 @@
+//! The scheduler's engine: from a cluster's objects to decisions, each with its reason. No clock, no I/O, no async.
+//!
+//! ```text
+//!   Kubernetes objects, KAI snapshot ──▶ input ──▶ snapshot ──▶ session: actions × plugins ──▶ decisions + reasons
+//!                                                  config ─────────▲
+//! ```
+//!
+//! Start with [`decide`]; then [`framework`] for what plugins can do, and [`action`] for what a cycle does.
+
+pub mod action;
+pub mod config;
+pub mod decisions;
+pub mod duration;
+pub mod framework;
+pub mod input;
+pub mod plugin;
+pub mod quantity;
+pub mod reason;
+pub mod session;
+pub mod simulate;
+pub mod snapshot;
+pub mod state;
+pub mod statement;
+
+use jiff::Timestamp;
+
+use crate::{
+    config::Config, decisions::Decisions, framework::Registry, session::Session, snapshot::Snapshot,
+};
+
+/// Decides one cycle with the built-in plugins.
+pub fn decide(snapshot: &Snapshot, config: &Config, now: Timestamp) -> Decisions {
+    decide_with(snapshot, config, now, &Registry::default())
+}
+
+/// Decides one cycle with the plugins of a registry.
+pub fn decide_with(
+    snapshot: &Snapshot,
+    config: &Config,
+    now: Timestamp,
+    registry: &Registry,
+) -> Decisions {
+    debug_assert_eq!(snapshot.now, now, "a snapshot is of one instant");
+    let mut session = Session::open(snapshot, config, registry);
+    let fair_share = session.fair_shares();
+    for action in &config.actions {
+        action::run(&mut session, *action);
+    }
+    session.close();
+    Decisions { fair_share, ..session.decisions() }
+}

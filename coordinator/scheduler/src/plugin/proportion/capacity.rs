@@ -1,0 +1,124 @@
+//! Limits and quotas, from a queue to the top: nothing above the limit, and nothing above the quota that nobody can
+//! preempt.
+
+use crate::{
+    framework::View,
+    reason::{NodeRefusal, Reason, Refusal},
+    snapshot::{GpuKind, JobId, NodeId, Quantities, QueueId, Table, TaskId, ceil2, plus},
+    state::memory_of,
+};
+
+use super::{Proportion, QueueShare, UNLIMITED};
+
+const NAMES: [&str; 3] = ["CPU (thousandths)", "memory (bytes)", "accelerators"];
+
+/// Whether queues have room for pods. Memory of devices counts by the largest device: what is too much then is too
+/// much anywhere.
+pub(super) fn job(
+    view: View<'_>,
+    queues: &Table<QueueId, QueueShare>,
+    job: JobId,
+    tasks: &[TaskId],
+    limits: bool,
+) -> Result<(), Refusal> {
+    let snapshot = view.snapshot;
+    let mut asked = [0.0; 3];
+    for task in tasks {
+        let class = &snapshot.classes[snapshot.tasks[*task].class];
+        let [cpu, memory, mut gpu] = class.quantities;
+        if class.gpu.kind == GpuKind::Memory {
+            gpu = snapshot.max_gpu_memory.map_or(0.0, |of| class.gpu.memory_fraction(of));
+        }
+        asked = plus(asked, [cpu, memory, gpu]);
+    }
+    check(view, queues, job, asked, limits)
+}
+
+/// The same for one pod on one node, whose devices say what memory of them is.
+pub(super) fn task(
+    view: View<'_>,
+    queues: &Table<QueueId, QueueShare>,
+    task: TaskId,
+    node: NodeId,
+) -> Result<(), NodeRefusal> {
+    let snapshot = view.snapshot;
+    let spec = &snapshot.tasks[task];
+    let Some(job) = spec.job else { return Ok(()) };
+    let class = &snapshot.classes[spec.class];
+    let [cpu, memory, accelerators] = class.quantities;
+    let node = &snapshot.nodes[node];
+    let gpu = if class.gpu.is_shared() {
+        let of = node.gpu_memory.max(1) as f64;
+        class.gpu.count as f64 * ceil2(memory_of(&class.gpu, node) as f64 / of)
+    } else {
+        accelerators - class.gpu.claimed as f64
+    };
+    fits(view, queues, job, [cpu, memory, gpu]).map_err(|_| NodeRefusal::OverCapacity)
+}
+
+fn fits(
+    view: View<'_>,
+    queues: &Table<QueueId, QueueShare>,
+    job: JobId,
+    asked: Quantities,
+) -> Result<(), ()> {
+    let spec = &view.snapshot.jobs[job];
+    for queue in Proportion::up(view, spec.queue) {
+        let share = &queues[queue];
+        if over(share.limit, share.allocated, asked).is_some()
+            || (!spec.preemptible && over(share.deserved, share.fixed, asked).is_some())
+        {
+            return Err(());
+        }
+    }
+    Ok(())
+}
+
+fn check(
+    view: View<'_>,
+    queues: &Table<QueueId, QueueShare>,
+    job: JobId,
+    asked: Quantities,
+    limits: bool,
+) -> Result<(), Refusal> {
+    let spec = &view.snapshot.jobs[job];
+    let name = |queue: QueueId| view.snapshot.queues[queue].name.as_str();
+    if limits {
+        for queue in Proportion::up(view, spec.queue) {
+            let share = &queues[queue];
+            if let Some((what, limit, has, asks)) = over(share.limit, share.allocated, asked) {
+                let message = format!(
+                    "queue {} may have {limit} {what} and has {has}; it asks for {asks}: raise the limit, or wait",
+                    name(queue)
+                );
+                return Err(Refusal::new(Reason::OverLimit, message));
+            }
+        }
+    }
+    if spec.preemptible {
+        return Ok(());
+    }
+    for queue in Proportion::up(view, spec.queue) {
+        let share = &queues[queue];
+        if let Some((what, quota, has, asks)) = over(share.deserved, share.fixed, asked) {
+            let message = format!(
+                "queue {} owns {quota} {what}, of which pods that cannot be preempted have {has}; it asks for {asks} \
+                 and cannot be preempted either: raise the quota, make it preemptible, or wait",
+                name(queue)
+            );
+            return Err(Refusal::new(Reason::NonPreemptibleOverQuota, message));
+        }
+    }
+    Ok(())
+}
+
+/// The first resource of which there would be too much: its name, the bound, what there is, what is asked.
+fn over(
+    bound: Quantities,
+    has: Quantities,
+    asked: Quantities,
+) -> Option<(&'static str, f64, f64, f64)> {
+    let rows = NAMES.iter().zip(bound).zip(has).zip(asked);
+    rows.map(|(((name, bound), has), asked)| (*name, bound, has, asked))
+        .find(|(_, bound, has, asked)| *bound != UNLIMITED && *asked != 0.0 && *bound < has + asked)
+}

@@ -1,0 +1,25 @@
+//! `ray`: heads first.
+
+use std::cmp::Ordering;
+
+use crate::{
+    framework::{Plugin, Point, View},
+    snapshot::TaskId,
+};
+
+/// Heads first.
+pub struct Ray;
+
+impl Plugin for Ray {
+    fn name(&self) -> &'static str {
+        "ray"
+    }
+
+    fn points(&self) -> &'static [Point] {
+        &[Point::TaskOrder]
+    }
+
+    fn task_order(&self, view: View<'_>, left: TaskId, right: TaskId) -> Ordering {
+        view.snapshot.tasks[right].head.cmp(&view.snapshot.tasks[left].head)
+    }
+}

@@ -1,0 +1,85 @@
+//! A cluster at one instant, ready to decide on: dense ids, one vector space, pods of one shape as one class.
+//!
+//! It never changes; what a cycle changes is [`crate::state`].
+
+mod build;
+mod class;
+mod gpu;
+mod job;
+mod node;
+mod queue;
+mod resource;
+mod signature;
+mod table;
+mod task;
+mod topology;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use crate::config::Params;
+
+pub use self::{
+    build::{amount_of, build},
+    class::{AlignedContainer, Class, Constraints, StorageClaim},
+    gpu::{GpuKind, GpuRequest, ceil2},
+    job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},
+    node::{Node, SliceStrategy},
+    queue::Queue,
+    resource::{
+        CPU, Dimensions, GPU, MEMORY, PODS, Quantities, Vector, add, at, less_equal, minus, plus,
+        slice_profile, sub,
+    },
+    table::{ClassId, GroupId, Id, JobId, NodeId, PodSetId, QueueId, Table, TaskId, TopologyId},
+    task::{Status, Task},
+    topology::{Domain, Topology},
+};
+
+/// A cluster at one instant.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The instant.
+    pub now: Timestamp,
+    /// Resource names.
+    pub dimensions: Dimensions,
+    /// Nodes, by name.
+    pub nodes: Table<NodeId, Node>,
+    /// Pods.
+    pub tasks: Table<TaskId, Task>,
+    /// Shapes of pods.
+    pub classes: Table<ClassId, Class>,
+    /// Pod groups, by name.
+    pub jobs: Table<JobId, Job>,
+    /// Leaves of pod groups.
+    pub pod_sets: Table<PodSetId, PodSet>,
+    /// Queues, by name.
+    pub queues: Table<QueueId, Queue>,
+    /// Topologies, by name.
+    pub topologies: Table<TopologyId, Topology>,
+    /// Names of shared devices.
+    pub groups: Vec<String>,
+    /// Config maps that exist: `namespace/name`.
+    pub config_maps: BTreeSet<String>,
+    /// The least memory of a device, among nodes that say.
+    pub min_gpu_memory: Option<i64>,
+    /// The most.
+    pub max_gpu_memory: Option<i64>,
+    /// The most of each dimension that one node has.
+    pub largest: Vector,
+    /// Settings of the scheduler itself.
+    pub parameters: Params,
+    /// Whether any pod of the cluster has (anti-)affinity to pods.
+    pub any_pod_affinity: bool,
+    /// Objects that were left out, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An object that the snapshot does not hold, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// `kind namespace/name`.
+    pub object: String,
+    /// Why, and what helps.
+    pub why: String,
+}

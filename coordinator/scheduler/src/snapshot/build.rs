@@ -1,0 +1,165 @@
+//! From a cluster's objects to a snapshot.
+//!
+//! Names are sorted before they get ids, so that the order of ids breaks every tie by name.
+
+mod group;
+pub(super) mod node;
+mod pod;
+mod queue;
+mod storage;
+mod topology;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+
+use crate::{
+    config::Params,
+    input::{Input, ResourceList},
+};
+
+pub use self::node::amount_of;
+
+use super::{
+    Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
+    TopologyId, signature,
+};
+
+/// What is known while a snapshot is made.
+struct Builder<'a> {
+    input: &'a Input,
+    now: Timestamp,
+    parameters: &'a Params,
+    dimensions: Dimensions,
+    node_ids: HashMap<&'a str, NodeId>,
+    queue_ids: BTreeMap<String, QueueId>,
+    topology_ids: BTreeMap<&'a str, TopologyId>,
+    group_ids: BTreeMap<String, GroupId>,
+    groups: Vec<String>,
+    left_out: Vec<LeftOut>,
+    /// How pods name each group, in the order of groups.
+    job_keys: Vec<String>,
+}
+
+/// Makes a snapshot.
+pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
+    let mut builder = Builder {
+        input,
+        now,
+        parameters,
+        dimensions: Dimensions::default(),
+        node_ids: HashMap::new(),
+        queue_ids: BTreeMap::new(),
+        topology_ids: BTreeMap::new(),
+        group_ids: BTreeMap::new(),
+        groups: Vec::new(),
+        left_out: Vec::new(),
+        job_keys: Vec::new(),
+    };
+    builder.intern_dimensions();
+    let mut nodes = builder.nodes();
+    let (topologies, domains) = builder.topologies(&nodes);
+    for (id, places) in domains {
+        nodes[id].domains = places;
+    }
+    if parameters.schedule_csi_storage {
+        builder.storage(&mut nodes);
+    }
+    let queues = builder.queues();
+    let (mut jobs, mut pod_sets) = builder.jobs();
+    // Only asked by name: its order decides nothing.
+    let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
+    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes);
+    let config_maps: BTreeSet<String> = input
+        .config_maps
+        .iter()
+        .map(|map| format!("{}/{}", map.metadata.namespace, map.metadata.name))
+        .collect();
+    let known =
+        || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
+    let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
+    let mut largest = builder.dimensions.zero();
+    for node in nodes.iter() {
+        for (most, amount) in largest.iter_mut().zip(node.allocatable.iter()) {
+            *most = most.max(*amount);
+        }
+    }
+    let any_pod_affinity = classes.iter().any(|class: &Class| class.pod_affinity);
+    signature::sign(&mut jobs, &pod_sets, &tasks, &classes);
+    Snapshot {
+        now,
+        dimensions: builder.dimensions,
+        nodes,
+        tasks,
+        classes,
+        jobs,
+        pod_sets,
+        queues,
+        topologies,
+        groups: builder.groups,
+        config_maps,
+        min_gpu_memory,
+        max_gpu_memory,
+        largest,
+        parameters: parameters.clone(),
+        any_pod_affinity,
+        left_out: builder.left_out,
+    }
+}
+
+// === impl Builder ===
+
+impl<'a> Builder<'a> {
+    fn intern_dimensions(&mut self) {
+        let input = self.input;
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut last: Option<&ResourceList> = None;
+        let mut add = |list: &'a ResourceList| names.extend(list.iter().map(|(name, _)| name));
+        for node in &input.nodes {
+            add(&node.status.allocatable);
+        }
+        for pod in &input.pods {
+            let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+            for container in containers {
+                // Most pods ask for what the one before asks for.
+                if last != Some(&container.resources.requests) {
+                    add(&container.resources.requests);
+                    last = Some(&container.resources.requests);
+                }
+            }
+            add(&pod.spec.overhead);
+        }
+        for name in names {
+            self.dimensions.intern(name);
+        }
+    }
+
+    fn group(&mut self, name: &str) -> GroupId {
+        if let Some(id) = self.group_ids.get(name) {
+            return *id;
+        }
+        let id = GroupId::of(self.groups.len());
+        self.groups.push(name.to_owned());
+        self.group_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    fn leave_out(&mut self, object: String, why: impl Into<String>) {
+        self.left_out.push(LeftOut { object, why: why.into() });
+    }
+}
+
+/// Adds a value to a table unless an equal one is there.
+fn class_id(
+    classes: &mut Table<ClassId, Class>,
+    known: &mut BTreeMap<pod::Shape, ClassId>,
+    shape: pod::Shape,
+    make: impl FnOnce(&pod::Shape) -> Class,
+) -> ClassId {
+    if let Some(id) = known.get(&shape) {
+        return *id;
+    }
+    let id = classes.push(make(&shape));
+    known.insert(shape, id);
+    id
+}

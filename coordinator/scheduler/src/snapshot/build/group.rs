@@ -1,0 +1,273 @@
+//! Pod groups of every dialect, as one kind of tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::{
+    input::{Dialect, PodGroup, Preemptibility, TopologyConstraint},
+    snapshot::{Constraint, Id, Job, JobId, Member, MemberKind, PodSet, PodSetId, ROOT, Table},
+};
+
+use super::Builder;
+
+/// Priority of a group that names no known class, in a cluster without a default.
+const DEFAULT_PRIORITY: i32 = 50;
+/// From here on a group is not preemptible unless it says so.
+const NON_PREEMPTIBLE: i32 = 100;
+/// The leaf of a group that has no parts.
+pub(super) const PLAIN: &str = "default";
+
+/// How pods name a group: KAI's by name alone, the others' within their namespace.
+pub(super) fn group_key(dialect: Dialect, namespace: &str, name: &str) -> String {
+    match dialect {
+        Dialect::Kai => name.to_owned(),
+        Dialect::Coscheduling | Dialect::Volcano => format!("{namespace}/{name}"),
+    }
+}
+
+/// A part, before it has its place in the tree.
+struct Part {
+    name: String,
+    parent: Option<String>,
+    min: Option<u32>,
+    min_parts: Option<u32>,
+    constraint: Option<Constraint>,
+}
+
+// === impl Builder ===
+
+impl Builder<'_> {
+    pub(super) fn jobs(&mut self) -> (Table<JobId, Job>, Table<PodSetId, PodSet>) {
+        let mut objects: BTreeMap<String, &PodGroup> = BTreeMap::new();
+        let input = self.input;
+        for object in &input.pod_groups {
+            if !self.parameters.node_pool.takes(&object.metadata.labels) || self.backs_off(object) {
+                continue;
+            }
+            let key =
+                group_key(object.dialect(), &object.metadata.namespace, &object.metadata.name);
+            if let Some(other) = objects.get(&key) {
+                let why = format!(
+                    "PodGroup {}/{} has the same name, and pods name groups without a namespace: rename one",
+                    other.metadata.namespace, other.metadata.name
+                );
+                let name =
+                    format!("PodGroup {}/{}", object.metadata.namespace, object.metadata.name);
+                self.leave_out(name, why);
+                continue;
+            }
+            objects.insert(key, object);
+        }
+        let mut jobs = Table::default();
+        let mut pod_sets = Table::default();
+        for (key, object) in objects {
+            self.job_keys.push(key);
+            let id = JobId::of(jobs.len());
+            let job = self.job(id, object, &mut pod_sets);
+            jobs.push(job);
+        }
+        (jobs, pod_sets)
+    }
+
+    /// Whether a group waits because this shard has failed to place it.
+    fn backs_off(&self, object: &PodGroup) -> bool {
+        if object.spec.scheduling_backoff.unwrap_or(-1) == -1 {
+            return false;
+        }
+        let pool = object.metadata.labels.get(&self.parameters.node_pool.key).unwrap_or("default");
+        let number = |text: &str| text.parse::<i64>().unwrap_or(0);
+        object
+            .status
+            .scheduling_conditions
+            .iter()
+            .max_by_key(|condition| number(&condition.transition_id))
+            .is_some_and(|condition| condition.node_pool == pool)
+    }
+
+    fn job(&mut self, id: JobId, object: &PodGroup, pod_sets: &mut Table<PodSetId, PodSet>) -> Job {
+        let spec = &object.spec;
+        let queue_name = match object.metadata.labels.get("kai.scheduler/queue") {
+            Some(label) if spec.queue.is_empty() => label.to_owned(),
+            _ => spec.queue.clone(),
+        };
+        let queue = self.queue_ids.get(&queue_name).copied();
+        let priority = if queue.is_some() { self.priority(&spec.priority_class_name) } else { 0 };
+        let preemptible = queue.is_some()
+            && match spec.preemptibility {
+                Preemptibility::ByPriority => priority < NON_PREEMPTIBLE,
+                Preemptibility::Preemptible => true,
+                Preemptibility::NonPreemptible => false,
+            };
+        let parts = self.parts(object);
+        let constraint = (!spec.topology_constraint.topology.is_empty())
+            .then(|| self.constraint(&spec.topology_constraint));
+        let (tree, tree_error) = match tree(&parts) {
+            Ok(tree) => (tree, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let mut members = vec![Member {
+            name: String::new(),
+            parent: None,
+            kind: MemberKind::Set {
+                min: if tree_error.is_some() { None } else { spec.min_sub_group },
+                children: Vec::new(),
+            },
+            constraint: if tree_error.is_some() { None } else { constraint },
+        }];
+        let mut leaves = Vec::new();
+        if tree.is_empty() {
+            let min = if tree_error.is_some() { 1 } else { spec.min_member.unwrap_or(1) };
+            leaves.push((members.len(), PLAIN.to_owned(), min));
+            members.push(Member {
+                name: PLAIN.to_owned(),
+                parent: Some(ROOT),
+                kind: MemberKind::Set { min: None, children: Vec::new() },
+                constraint: None,
+            });
+        }
+        for (part, parent, is_leaf) in tree {
+            if is_leaf {
+                leaves.push((members.len(), part.name.clone(), part.min.unwrap_or(0)));
+            }
+            members.push(Member {
+                name: part.name.clone(),
+                parent: Some(parent),
+                kind: MemberKind::Set { min: part.min_parts, children: Vec::new() },
+                constraint: part.constraint.clone(),
+            });
+        }
+        let mut ids = Vec::new();
+        for (slot, (member, name, min)) in leaves.into_iter().enumerate() {
+            let set = pod_sets.push(PodSet { name, job: id, member, slot, min, tasks: Vec::new() });
+            ids.push(set);
+            if let Some(place) = members.get_mut(member) {
+                place.kind = MemberKind::Pods(set);
+            }
+        }
+        for at in 1..members.len() {
+            let parent = members.get(at).and_then(|member| member.parent).unwrap_or(ROOT);
+            if let Some(Member { kind: MemberKind::Set { children, .. }, .. }) =
+                members.get_mut(parent)
+            {
+                children.push(at);
+            }
+        }
+        Job {
+            name: object.metadata.name.clone(),
+            namespace: object.metadata.namespace.clone(),
+            uid: object.metadata.uid.clone(),
+            queue,
+            queue_name,
+            priority,
+            preemptible,
+            created: object.metadata.creation_timestamp,
+            last_start: mark(object, "kai.scheduler/last-start-timestamp"),
+            last_eviction: mark(object, "kai.scheduler/last-eviction-timestamp"),
+            stale_since: mark(object, "kai.scheduler/stale-podgroup-timestamp"),
+            preemption_delay: spec.preemption_delay,
+            staleness_grace: spec.staleness_grace_period,
+            mark_unschedulable: spec.mark_unschedulable.unwrap_or(true),
+            members,
+            pod_sets: ids,
+            strays: Vec::new(),
+            signature: 0,
+            tree_error,
+        }
+    }
+
+    fn priority(&self, class: &str) -> i32 {
+        let classes = &self.input.priority_classes;
+        classes
+            .iter()
+            .find(|known| known.metadata.name == class)
+            .or_else(|| classes.iter().find(|known| known.global_default))
+            .map_or(DEFAULT_PRIORITY, |known| known.value)
+    }
+
+    fn parts(&self, object: &PodGroup) -> Vec<Part> {
+        let spec = &object.spec;
+        if !spec.min_task_member.is_empty() {
+            let task = |(name, min): (&String, &u32)| Part {
+                name: name.clone(),
+                parent: None,
+                min: Some(*min),
+                min_parts: None,
+                constraint: None,
+            };
+            return spec.min_task_member.iter().map(task).collect();
+        }
+        let part = |part: &crate::input::SubGroup| Part {
+            name: part.name.clone(),
+            parent: part
+                .parent
+                .as_ref()
+                .map(|parent| parent.to_lowercase())
+                .filter(|name| !name.is_empty()),
+            min: part.min_member,
+            min_parts: part.min_sub_group,
+            constraint: part
+                .topology_constraint
+                .as_ref()
+                .map(|constraint| self.constraint(constraint)),
+        };
+        spec.sub_groups.iter().map(part).collect()
+    }
+
+    fn constraint(&self, constraint: &TopologyConstraint) -> Constraint {
+        let level =
+            |level: &str| (!level.is_empty()).then(|| self.level(&constraint.topology, level));
+        Constraint {
+            topology_name: constraint.topology.clone(),
+            topology: self.topology_ids.get(constraint.topology.as_str()).copied(),
+            required: level(&constraint.required_topology_level),
+            preferred: level(&constraint.preferred_topology_level),
+        }
+    }
+}
+
+/// Parts in an order in which parents come first, each with its parent's place and whether it holds pods.
+fn tree(parts: &[Part]) -> Result<Vec<(&Part, usize, bool)>, String> {
+    let mut names = BTreeSet::new();
+    for part in parts {
+        if !names.insert(part.name.as_str()) {
+            return Err(format!(
+                "spec.subGroups names {} twice: give each subgroup a name of its own",
+                part.name
+            ));
+        }
+    }
+    let mut below: BTreeMap<&str, Vec<&Part>> = BTreeMap::new();
+    for part in parts {
+        if let Some(parent) = &part.parent
+            && !names.contains(parent.as_str())
+        {
+            return Err(format!(
+                "subgroup {} has the parent {parent}, which does not exist",
+                part.name
+            ));
+        }
+        below.entry(part.parent.as_deref().unwrap_or("")).or_default().push(part);
+    }
+    for list in below.values_mut() {
+        list.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    let mut order = Vec::new();
+    let mut queue: Vec<(&str, usize)> = vec![("", ROOT)];
+    while let Some((parent, at)) = queue.pop() {
+        for part in below.get(parent).into_iter().flatten() {
+            let place = order.len() + 1;
+            let is_leaf = !below.contains_key(part.name.as_str());
+            order.push((*part, at, is_leaf));
+            queue.push((part.name.as_str(), place));
+        }
+    }
+    if order.len() < parts.len() {
+        return Err("the parents of spec.subGroups form a cycle: change one of them".to_owned());
+    }
+    Ok(order)
+}
+
+fn mark(object: &PodGroup, name: &str) -> Option<Timestamp> {
+    object.metadata.annotations.get(name)?.parse().ok()
+}

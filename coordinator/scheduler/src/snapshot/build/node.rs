@@ -1,0 +1,177 @@
+//! Nodes: what they have, what keeps pods off them, how they cut devices.
+
+use crate::{
+    input::{Node as NodeObject, ResourceList},
+    snapshot::{Dimensions, GPU, Node, NodeId, PODS, SliceStrategy, Table, Vector, at},
+};
+
+use super::Builder;
+
+/// Mebibytes of a device on a node that does not say.
+pub(super) const UNKNOWN_MEMORY: i64 = 100;
+const TEBIBYTE: i64 = 1_048_576;
+
+// === impl Builder ===
+
+impl<'a> Builder<'a> {
+    pub(super) fn nodes(&mut self) -> Table<NodeId, Node> {
+        let mut objects: Vec<&'a NodeObject> = self
+            .input
+            .nodes
+            .iter()
+            .filter(|node| self.parameters.node_pool.takes(&node.metadata.labels))
+            .filter(|node| {
+                let marked = |key: &str| node.metadata.labels.get(key).is_some();
+                !self.parameters.restrict_scheduling_nodes
+                    || marked(&self.parameters.gpu_worker_node_label_key)
+                    || marked(&self.parameters.cpu_worker_node_label_key)
+            })
+            .collect();
+        objects.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        objects.dedup_by(|a, b| a.metadata.name == b.metadata.name);
+        let mut nodes = Table::default();
+        for object in objects {
+            let node = self.node(object);
+            let id = nodes.push(node);
+            self.node_ids.insert(object.metadata.name.as_str(), id);
+        }
+        nodes
+    }
+
+    fn node(&self, object: &NodeObject) -> Node {
+        let labels = &object.metadata.labels;
+        let mut allocatable = amounts(&self.dimensions, &object.status.allocatable);
+        let claimed = self.claimable_gpus(&object.metadata.name);
+        if claimed > 0.0
+            && let Some(gpus) = allocatable.get_mut(GPU)
+        {
+            *gpus += claimed;
+        }
+        self.take_faulty(&object.metadata.name, &mut allocatable);
+        let (gpu_memory, gpu_memory_known) = gpu_memory(labels.get("nvidia.com/gpu.memory"));
+        let gpu_count = labels
+            .get("nvidia.com/gpu.count")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(at(&allocatable, GPU) as i64);
+        let sliced = match labels.get(&self.parameters.mig_worker_node_label_key) {
+            Some(text) => is_true(text),
+            None => (PODS + 1..self.dimensions.len())
+                .any(|i| self.dimensions.is_slice(i) && at(&allocatable, i) > 0.0),
+        };
+        let slice_strategy = match labels.get("nvidia.com/mig.strategy") {
+            Some("single") if sliced => SliceStrategy::Single,
+            Some("mixed") if sliced => SliceStrategy::Mixed,
+            _ => SliceStrategy::None,
+        };
+        let conditions = conditions(object);
+        let numa = self
+            .input
+            .node_resource_topologies
+            .iter()
+            .find(|topology| topology.metadata.name == object.metadata.name)
+            .and_then(|topology| crate::plugin::numa::Zones::of(topology, &self.dimensions))
+            .map(Box::new);
+        Node {
+            name: object.metadata.name.clone(),
+            labels: labels.clone(),
+            allocatable,
+            taints: object.spec.taints.clone(),
+            ready: conditions.is_empty(),
+            conditions,
+            gpu_memory,
+            gpu_memory_known,
+            gpu_count,
+            sliced,
+            slice_strategy,
+            claimed_gpus: claimed > 0.0,
+            gpu_worker: labels.get(&self.parameters.gpu_worker_node_label_key).is_some(),
+            cpu_worker: labels.get(&self.parameters.cpu_worker_node_label_key).is_some(),
+            domains: Vec::new(),
+            numa,
+            storage: Vec::new(),
+        }
+    }
+
+    /// Takes away devices that the node's agent calls faulty.
+    fn take_faulty(&self, name: &str, allocatable: &mut Vector) {
+        for inventory in self.input.inventories.iter().filter(|inventory| inventory.node == name) {
+            for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
+                let place =
+                    self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
+                if let Some(amount) = place {
+                    *amount = (*amount - 1.0).max(0.0);
+                }
+            }
+        }
+    }
+
+    /// Devices of drivers of graphics devices that a node offers as claims.
+    fn claimable_gpus(&self, name: &str) -> f64 {
+        self.input
+            .resource_slices
+            .iter()
+            .filter(|slice| slice.spec.node_name.as_deref().unwrap_or("") == name)
+            .filter(|slice| slice.spec.driver.to_lowercase().contains("gpu"))
+            .map(|slice| slice.spec.devices.len() as f64)
+            .sum()
+    }
+}
+
+/// Amounts of a node, by dimension: names that are no resource of a node count as none.
+fn amounts(dimensions: &Dimensions, list: &ResourceList) -> Vector {
+    let mut vector = dimensions.zero();
+    for (name, amount) in list.iter() {
+        let Some(index) = dimensions.find(name) else { continue };
+        let Some(place) = vector.get_mut(index) else { continue };
+        *place += amount_of(dimensions, name, index, amount);
+    }
+    vector
+}
+
+/// An amount in the unit of its dimension.
+pub fn amount_of(
+    dimensions: &Dimensions,
+    name: &str,
+    index: usize,
+    amount: crate::quantity::Quantity,
+) -> f64 {
+    let plain = matches!(
+        name,
+        "memory" | "pods" | "ephemeral-storage" | "storage" | "nvidia.com/gpu" | "amd.com/gpu"
+    ) || dimensions.is_slice(index)
+        || dimensions.is_npu(index);
+    if plain || index == GPU { amount.value() as f64 } else { amount.milli() as f64 }
+}
+
+fn gpu_memory(label: Option<&str>) -> (i64, bool) {
+    let Some(memory) = label.and_then(|text| text.parse::<i64>().ok()) else {
+        return (UNKNOWN_MEMORY, false);
+    };
+    let mebibytes = if memory >= TEBIBYTE { memory / TEBIBYTE } else { memory };
+    (mebibytes - mebibytes % 100, true)
+}
+
+fn conditions(node: &NodeObject) -> Vec<&'static str> {
+    let mut reasons = Vec::new();
+    if node.spec.unschedulable {
+        reasons.push("unschedulable");
+    }
+    for condition in &node.status.conditions {
+        let (reason, bad) = match condition.kind.as_str() {
+            "Ready" => ("not ready", condition.status != "True"),
+            "MemoryPressure" => ("memory pressure", condition.status != "False"),
+            "DiskPressure" => ("disk pressure", condition.status != "False"),
+            "PIDPressure" => ("process id pressure", condition.status != "False"),
+            "NetworkUnavailable" => ("network unavailable", condition.status != "False"),
+            _ => continue,
+        };
+        if bad {
+            reasons.push(reason);
+        }
+    }
+    reasons
+}
+
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}

@@ -1,0 +1,55 @@
+//! A node as the scheduler sees it.
+
+use crate::input::{Labels, Taint};
+
+use super::Vector;
+
+/// How a node cuts its devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceStrategy {
+    /// Not, or in no known way.
+    None,
+    /// All slices alike, offered as whole devices.
+    Single,
+    /// Slices by name.
+    Mixed,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: Labels,
+    /// What pods can have of it.
+    pub allocatable: Vector,
+    /// What keeps pods off it.
+    pub taints: Vec<Taint>,
+    /// Why it takes no pods: unschedulable, not ready, under pressure.
+    pub conditions: Vec<&'static str>,
+    /// Whether it counts for what queues divide.
+    pub ready: bool,
+    /// Mebibytes of each of its devices.
+    pub gpu_memory: i64,
+    /// Whether it said so itself.
+    pub gpu_memory_known: bool,
+    /// How many devices it has.
+    pub gpu_count: i64,
+    /// Whether its devices are cut into slices.
+    pub sliced: bool,
+    /// And how.
+    pub slice_strategy: SliceStrategy,
+    /// Whether its devices are offered as claims.
+    pub claimed_gpus: bool,
+    /// Whether it is marked for pods with accelerators.
+    pub gpu_worker: bool,
+    /// Whether it is marked for pods without.
+    pub cpu_worker: bool,
+    /// Its place in each topology: the finest domain, by topology.
+    pub domains: Vec<Option<usize>>,
+    /// Its NUMA zones.
+    pub numa: Option<Box<crate::plugin::numa::Zones>>,
+    /// Room of storage by class: bytes, and the largest volume.
+    pub storage: Vec<(String, i64)>,
+}

@@ -1,0 +1,233 @@
+//! What a cycle changes: who is where, what nodes have left, how far groups are.
+//!
+//! Every change goes through [`State`], which keeps counters in step and notes which nodes changed, so that whoever
+//! remembers something about nodes looks at those alone.
+
+mod job;
+mod node;
+
+use std::rc::Rc;
+
+use jiff::Timestamp;
+
+use crate::snapshot::{
+    Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table, TaskId,
+};
+
+pub use self::{
+    job::{Gang, Part, PodSetCount},
+    node::{NodeState, OnNode, SharedDevice, memory_of},
+};
+
+/// A pod in this cycle.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskState {
+    /// How far it is.
+    pub status: Status,
+    /// Its node.
+    pub node: Option<NodeId>,
+    /// The shared devices it has.
+    pub groups: Vec<GroupId>,
+    /// Whether its status exists in this cycle only.
+    pub tentative: bool,
+    /// What it counts against its queue on its node.
+    pub accepted: Quantities,
+    /// Resources per NUMA zone.
+    pub numa: Vec<(usize, usize, f64)>,
+}
+
+/// A group in this cycle.
+#[derive(Clone, Debug)]
+pub struct JobState {
+    /// When it last started.
+    pub last_start: Option<Timestamp>,
+    /// When it last lost a pod to another.
+    pub last_eviction: Option<Timestamp>,
+    /// Since when it has run with too few pods.
+    pub stale_since: Option<Timestamp>,
+    /// Pods that wait for a place.
+    pub pending: usize,
+    /// Pods that ended well.
+    pub succeeded: usize,
+    /// What its pods with a place ask for, as queues count.
+    pub allocated: Quantities,
+    /// Grows with every change of a pod.
+    pub version: u64,
+}
+
+/// What a cycle changes.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Pods.
+    pub tasks: Table<TaskId, TaskState>,
+    /// Nodes.
+    pub nodes: Table<NodeId, NodeState>,
+    /// Leaves of groups.
+    pub pod_sets: Table<PodSetId, PodSetCount>,
+    /// Groups.
+    pub jobs: Table<JobId, JobState>,
+    /// Names of shared devices, those of this cycle included.
+    pub groups: Vec<String>,
+    /// How many shared devices the snapshot knew.
+    pub known_groups: usize,
+    /// Pods of each leaf in the order in which they are placed.
+    pub ordered: Table<PodSetId, Rc<[TaskId]>>,
+    changes: Vec<NodeId>,
+}
+
+// === impl State ===
+
+impl State {
+    /// The state before anything is decided.
+    pub fn new(snapshot: &Snapshot) -> Self {
+        let mut state = Self {
+            tasks: snapshot
+                .tasks
+                .iter()
+                .map(|task| TaskState {
+                    status: task.status,
+                    node: task.node,
+                    groups: task.groups.clone(),
+                    tentative: false,
+                    accepted: [0.0; 3],
+                    numa: task.numa.clone(),
+                })
+                .collect(),
+            nodes: snapshot
+                .nodes
+                .iter()
+                .map(|node| NodeState::new(node, &snapshot.dimensions))
+                .collect(),
+            pod_sets: snapshot.pod_sets.iter().map(|_| PodSetCount::default()).collect(),
+            jobs: snapshot
+                .jobs
+                .iter()
+                .map(|job| JobState {
+                    last_start: job.last_start,
+                    last_eviction: job.last_eviction,
+                    stale_since: job.stale_since,
+                    pending: 0,
+                    succeeded: 0,
+                    allocated: [0.0; 3],
+                    version: 0,
+                })
+                .collect(),
+            groups: snapshot.groups.clone(),
+            known_groups: snapshot.groups.len(),
+            ordered: snapshot.pod_sets.iter().map(|set| Rc::from(set.tasks.as_slice())).collect(),
+            changes: Vec::new(),
+        };
+        let on_nodes = |reservation: bool| {
+            snapshot
+                .tasks
+                .entries()
+                .filter(move |(_, task)| task.reservation == reservation && task.status.is_used())
+        };
+        for (id, task) in on_nodes(true).chain(on_nodes(false)) {
+            if let Some(node) = task.node {
+                state.put(snapshot, id, node);
+            }
+        }
+        for (id, task) in snapshot.tasks.entries() {
+            if task.pod_set.is_some() {
+                state.count(snapshot, id, task.status, 1);
+            }
+        }
+        state.changes.clear();
+        state
+    }
+
+    /// Nodes in the order in which they changed, from a point that [`State::clock`] gave.
+    pub fn changed_since(&self, clock: usize) -> &[NodeId] {
+        self.changes.get(clock..).unwrap_or(&[])
+    }
+
+    /// The point up to which changes are known.
+    pub fn clock(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Notes that a node changed.
+    pub fn touch(&mut self, node: NodeId) {
+        self.changes.push(node);
+    }
+
+    /// A shared device that nobody has used.
+    pub fn new_group(&mut self, name: String) -> GroupId {
+        let id = GroupId::of(self.groups.len());
+        self.groups.push(name);
+        id
+    }
+
+    /// Forgets devices that a rolled back placement made.
+    pub fn forget_groups(&mut self, from: usize) {
+        self.groups.truncate(from.max(self.known_groups));
+    }
+
+    /// Changes how far a pod is.
+    pub fn set_status(&mut self, snapshot: &Snapshot, task: TaskId, status: Status) {
+        let before = self.tasks[task].status;
+        if before == status {
+            return;
+        }
+        if snapshot.tasks[task].pod_set.is_some() {
+            self.count(snapshot, task, before, -1);
+            self.count(snapshot, task, status, 1);
+        }
+        self.tasks[task].status = status;
+    }
+
+    fn count(&mut self, snapshot: &Snapshot, task: TaskId, status: Status, by: isize) {
+        let spec = &snapshot.tasks[task];
+        let (Some(set), Some(job)) = (spec.pod_set, spec.job) else { return };
+        self.pod_sets[set].count(status, by);
+        let state = &mut self.jobs[job];
+        state.version += 1;
+        let shift = |counter: &mut usize| *counter = counter.saturating_add_signed(by);
+        match status {
+            Status::Pending => shift(&mut state.pending),
+            Status::Succeeded => shift(&mut state.succeeded),
+            _ => {}
+        }
+        if status.is_allocated() {
+            let asked = snapshot.classes[spec.class].quantities;
+            for (sum, amount) in state.allocated.iter_mut().zip(asked) {
+                *sum += amount * by as f64;
+            }
+        }
+    }
+
+    /// Puts a pod on a node as its status says, and notes what it counts there.
+    pub fn put(&mut self, snapshot: &Snapshot, task: TaskId, node: NodeId) {
+        let class = &snapshot.classes[snapshot.tasks[task].class];
+        let state = &mut self.tasks[task];
+        if state.status.is_used() {
+            state.accepted = accepted(class, snapshot.nodes[node].gpu_memory);
+        }
+        let entry = OnNode { task, status: state.status, groups: state.groups.clone() };
+        self.nodes[node].add(snapshot, node, entry);
+        self.changes.push(node);
+    }
+
+    /// Takes a pod off a node.
+    pub fn take(&mut self, snapshot: &Snapshot, task: TaskId, node: NodeId) -> bool {
+        self.changes.push(node);
+        self.nodes[node].remove(snapshot, node, task)
+    }
+}
+
+/// What a pod counts on a node, where a device has so much memory.
+fn accepted(class: &Class, gpu_memory: i64) -> Quantities {
+    let [cpu, memory, accelerators] = class.quantities;
+    if class.gpu.is_shared() {
+        let portion = if class.gpu.memory > 0 {
+            crate::snapshot::ceil2(class.gpu.memory as f64 / gpu_memory as f64)
+        } else {
+            class.gpu.portion
+        };
+        let gpus = (portion * 100.0).round() * class.gpu.count as f64 / 100.0;
+        let others = accelerators - class.gpu.gpus() - class.gpu.claimed as f64;
+        return [cpu, memory, gpus + others];
+    }
+    [cpu, memory, accelerators]
+}

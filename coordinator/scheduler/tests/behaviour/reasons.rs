@@ -1,0 +1,105 @@
+//! Why groups wait.
+
+use muster_scheduler::reason::Reason;
+use serde_json::json;
+
+use crate::world::World;
+
+fn reason(world: &World, group: &str) -> (Reason, String) {
+    let decided = world.decide();
+    let waiting =
+        decided.reasons.get(group).unwrap_or_else(|| panic!("{group} does not wait: {decided:?}"));
+    (waiting.reason, waiting.message.clone())
+}
+
+fn one_node() -> World {
+    World::new().node("a", 2, json!({})).queue("q", -1.0)
+}
+
+#[test]
+fn a_queue_that_does_not_exist_is_named() {
+    let (reason, message) =
+        reason(&one_node().group("g", "nowhere", json!({})).pods("g", 1, 1, ""), "ns/g");
+    assert_eq!(reason, Reason::QueueDoesNotExist);
+    assert!(message.contains("queue nowhere does not exist"), "{message}");
+}
+
+#[test]
+fn queues_whose_parents_form_a_cycle_do_not_exist_and_others_go_on() {
+    let free = json!({"quota": -1, "limit": -1, "overQuotaWeight": 1});
+    let world = one_node()
+        .queue_of("x", free.clone(), "y")
+        .queue_of("y", free, "x")
+        .group("g", "x", json!({}))
+        .group("h", "q", json!({}))
+        .pods("g", 1, 1, "")
+        .pods("h", 1, 1, "");
+    assert_eq!(reason(&world, "ns/g").0, Reason::QueueDoesNotExist);
+    assert_eq!(crate::world::told(&world.decide()), ["bind h-1 a"]);
+}
+
+#[test]
+fn a_queue_with_queues_below_takes_no_groups() {
+    let free = json!({"quota": -1, "limit": -1, "overQuotaWeight": 1});
+    let world =
+        one_node().queue_of("below", free, "q").group("g", "q", json!({})).pods("g", 1, 1, "");
+    assert_eq!(reason(&world, "ns/g").0, Reason::QueueIsNotALeaf);
+}
+
+#[test]
+fn a_gang_that_lacks_pods_says_how_many() {
+    let world = one_node().group("g", "q", json!({"minMember": 3})).pods("g", 1, 1, "");
+    assert_eq!(
+        reason(&world, "ns/g"),
+        (Reason::NotEnoughPods, "it waits for pods: default has 1 of 3 pods".to_owned())
+    );
+}
+
+#[test]
+fn a_pod_larger_than_any_node_is_told_the_largest() {
+    let world = one_node().group("g", "q", json!({})).pods("g", 1, 16, "");
+    let (reason, message) = reason(&world, "ns/g");
+    assert_eq!(reason, Reason::LargerThanAnyNode);
+    assert!(
+        message.contains("16 of nvidia.com/gpu") && message.contains("more than 2"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_lack_of_room_comes_with_the_count_of_nodes_by_what_they_lack() {
+    let world = one_node()
+        .group("r", "q", json!({"preemptibility": "non-preemptible"}))
+        .group("g", "q", json!({}))
+        .pods("r", 1, 2, "a")
+        .pods("g", 1, 1, "");
+    let decided = world.decide();
+    let waiting = &decided.reasons["ns/g"];
+    assert_eq!(waiting.reason, Reason::NoRoom);
+    assert_eq!(waiting.nodes, [("insufficient nvidia.com/gpu".to_owned(), 1)].into());
+    assert_eq!((waiting.placed, waiting.needed, waiting.pods), (0, 1, 1));
+}
+
+#[test]
+fn subgroups_that_ask_for_more_parts_than_there_are_cannot_run() {
+    let spec = json!({"minSubGroup": 3, "subGroups": [{"name": "x", "minMember": 1}, {"name": "y", "minMember": 1}]});
+    let world = one_node().group("g", "q", spec).pods("g", 1, 1, "");
+    assert_eq!(reason(&world, "ns/g").0, Reason::ImpossibleSubGroups);
+}
+
+#[test]
+fn a_topology_or_level_that_does_not_exist_is_named() {
+    let wants = |topology: &str, level: &str| json!({"topologyConstraint": {"topology": topology, "requiredTopologyLevel": level}});
+    let world = one_node().racks().group("g", "q", wants("nowhere", "rack")).pods("g", 1, 1, "");
+    let (first, message) = reason(&world, "ns/g");
+    assert_eq!(first, Reason::UnknownTopology);
+    assert!(message.contains("topology nowhere does not exist"), "{message}");
+    let world = World::new().node("a", 2, json!({"zone": "z", "rack": "r"})).node(
+        "b",
+        2,
+        json!({"zone": "z", "rack": "s"}),
+    );
+    let world =
+        world.queue("q", -1.0).racks().group("g", "q", wants("racks", "shelf")).pods("g", 1, 1, "");
+    assert!(reason(&world, "ns/g").1.contains("has no level shelf"));
+}

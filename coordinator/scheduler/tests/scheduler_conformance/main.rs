@@ -1,0 +1,148 @@
+//! Recorded decisions of KAI Scheduler, replayed.
+//!
+//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test reads its cases and its environment"
+)]
+
+mod case;
+mod engine;
+#[expect(dead_code, reason = "random clusters are tried elsewhere")]
+#[path = "../invariants.rs"]
+mod invariants;
+mod report;
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use muster_scheduler::{decisions::Decisions, plugin::proportion::division::reported};
+
+use case::{Case, Output};
+use report::{Report, Row};
+
+/// Least part of a row that must pass, in percent; what is deliberately different does not count.
+const BAR: f64 = 100.0;
+
+/// What is deliberately not as it was recorded, and why.
+const DELIBERATE: [(&str, &str); 1] = [(
+    "r1009",
+    "a group that was moved in a cycle is not evicted once more in the same cycle: another one gives way",
+)];
+
+#[test]
+fn scheduler_conformance() {
+    let folder = std::env::var_os("MUSTER_CONFORMANCE").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance")),
+        PathBuf::from,
+    );
+    let folder = folder.join("scheduler");
+    if !folder.is_dir() {
+        println!("conformance scheduler: skipped, there is no {}", folder.display());
+        return;
+    }
+    let mut report = Report::default();
+    let mut lawful = Row::new("invariants of recorded cases", BAR);
+    let mut run = |case: &Case| {
+        let outcome = engine::run(&case.document);
+        let wrong = invariants::violations(&case.document.input, &invariants::Cycle::of(&outcome));
+        lawful.add(
+            &case.name,
+            if wrong.is_empty() { Ok(()) } else { Err(format!("  {}", wrong.join("\n  "))) },
+        );
+        outcome
+    };
+    for area in case::areas(&folder.join("scenarios")) {
+        let mut placing = Row::new(&area, BAR);
+        let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR);
+        for case in case::cases(&folder.join("scenarios").join(&area)) {
+            let outcome = run(&case);
+            let expect = case.recorded.expect.as_ref().unwrap();
+            let decides = |status: &str| ["Binding", "Pipelined", "Releasing"].contains(&status);
+            let decides = expect.pods.values().any(|pod| decides(&pod.status));
+            let row = if decides { &mut placing } else { &mut waiting };
+            row.add(&case.name, statuses(&case, &outcome));
+        }
+        report.rows.extend([placing, waiting]);
+    }
+    let mut random = Row::new("random", BAR);
+    let mut newest = Row::new("newest", BAR);
+    let mut shares = Row::new("fair share", BAR);
+    for case in case::cases(&folder.join("random")) {
+        let outcome = run(&case);
+        let wanted = case.recorded.output_newest.as_ref().unwrap();
+        if case.recorded.target != "none" {
+            report.nodes(&wanted.decisions, &outcome);
+            random.add(&case.name, decisions(wanted, &outcome));
+        }
+        shares.add(&case.name, fair_shares(wanted, &outcome));
+    }
+    for case in case::cases(&folder.join("newest")) {
+        let outcome = run(&case);
+        let wanted = case.recorded.output.as_ref().unwrap();
+        if !case.name.starts_with("fs-") {
+            report.nodes(&wanted.decisions, &outcome);
+            newest.add(&case.name, decisions(wanted, &outcome));
+        }
+        shares.add(&case.name, fair_shares(wanted, &outcome));
+    }
+    report.rows.extend([random, newest, shares, lawful]);
+    report.print();
+    let below = report.below_bar();
+    assert!(report.total() > 0 && below.is_empty(), "below their bars: {below:?}");
+}
+
+/// Status of every pod, and its node where that is asserted.
+fn statuses(case: &Case, outcome: &Decisions) -> Result<(), String> {
+    let expect = case.recorded.expect.as_ref().unwrap();
+    let mut misses = Vec::new();
+    for (name, wanted) in &expect.pods {
+        let (status, node) = match outcome.pods.get(name) {
+            Some(pod) => (pod.status, pod.node.as_str()),
+            None => ("absent", ""),
+        };
+        if status != wanted.status {
+            misses
+                .push(format!("  {name}: {status} {node}, not {} {}", wanted.status, wanted.node));
+        } else if wanted.node_asserted && node != wanted.node {
+            misses.push(format!("  {name}: {status} on {node}, not on {}", wanted.node));
+        }
+    }
+    if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }
+}
+
+/// The same actions on the same pods.
+fn decisions(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
+    let ours = outcome.decisions.iter().map(|decision| {
+        let action = serde_json::to_value(decision.action).unwrap();
+        (decision.pod.clone(), action.as_str().unwrap().to_owned())
+    });
+    let ours: BTreeSet<(String, String)> = ours.collect();
+    let wanted =
+        wanted.decisions.iter().map(|decision| (decision.pod.clone(), decision.action.clone()));
+    let wanted: BTreeSet<(String, String)> = wanted.collect();
+    let missing = wanted.difference(&ours).map(|(pod, action)| format!("  - {action} {pod}"));
+    let surplus = ours.difference(&wanted).map(|(pod, action)| format!("  + {action} {pod}"));
+    let misses: Vec<String> = missing.chain(surplus).collect();
+    if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }
+}
+
+/// The same share of everything for every queue.
+fn fair_shares(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
+    let mut misses = Vec::new();
+    for (queue, wanted) in &wanted.fair_share {
+        let Some(ours) = outcome.fair_share.get(queue).copied() else {
+            misses.push(format!("  {queue}: absent, not {wanted:?}"));
+            continue;
+        };
+        let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs().max(1.0);
+        if !(near(reported(ours.gpu), wanted.gpu)
+            && near(ours.cpu, wanted.cpu)
+            && near(ours.memory, wanted.memory))
+        {
+            misses.push(format!("  {queue}: {ours:?}, not {wanted:?}"));
+        }
+    }
+    if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }
+}

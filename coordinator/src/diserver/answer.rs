@@ -1,0 +1,229 @@
+//! One request, from bytes to bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::response::Response;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use muster_dijob::server::answer::{Body as Said, Refusal};
+use muster_dijob::server::{self, Answer, Begun, Route, View};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::DiServer;
+use super::forward::{HANDED, Unheard};
+use super::view::Seen;
+use crate::controllers::dijob::Key;
+use crate::lead::Standing;
+use crate::write::Writer;
+
+/// No body is larger.
+pub(super) const LARGEST_BODY: usize = 1024 * 1024;
+
+/// How long a request waits for somebody to lead.
+const NOBODY: Duration = Duration::from_secs(20);
+
+/// A leader that cannot be reached is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// A request whose body has been read.
+pub(super) struct Asked {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub body: Bytes,
+    /// By another coordinator.
+    pub handed: bool,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn request(&self) -> server::Request<'_> {
+        let Self { method, path, query, body, .. } = self;
+        server::Request { method, path, query, body }
+    }
+}
+
+// === impl DiServer ===
+
+impl DiServer {
+    /// The answer to a request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Body>) -> Response {
+        let since = Instant::now();
+        let route = Route::of(request.method().as_str(), request.uri().path());
+        let answer = self.clone().said(route, request).await;
+        self.metrics.answered(word(route), answer.status, since.elapsed());
+        response(answer)
+    }
+
+    async fn said(self: Arc<Self>, route: Route, request: Request<Body>) -> Answer {
+        match route {
+            Route::Health => return Answer::plain(200, ""),
+            Route::Unknown if request.uri().path() == "/readyz" => return self.readiness(),
+            Route::Unknown => return Answer::plain(404, "404 page not found\n"),
+            Route::NotImplemented => return Answer::not_implemented(request.method().as_str()),
+            Route::Query | Route::Create | Route::Delete | Route::Failed => {}
+        }
+        let asked = match self.read(request).await {
+            Ok(asked) => asked,
+            Err(refusal) => return refused(route, refusal),
+        };
+        if !self.sources.is_ready() {
+            return refused(route, unavailable("the caches are not filled yet: try again"));
+        }
+        let until = Instant::now() + NOBODY;
+        let writer = loop {
+            let leader = match self.led(until).await {
+                None => return refused(route, unavailable("no coordinator leads: try again")),
+                Some(Standing::Leading(fence)) => break Writer::new(self.client.clone(), fence),
+                Some(Standing::Standby { .. }) if asked.handed => {
+                    return refused(
+                        route,
+                        unavailable("this coordinator does not lead: try again"),
+                    );
+                }
+                Some(Standing::Standby { leader }) => leader.unwrap_or_default(),
+            };
+            match self.forward(&leader, &asked).await {
+                Ok(answer) => return answer,
+                // It may have died a moment ago: soon another one leads, perhaps we.
+                Err(Unheard::Undone(_)) if Instant::now() < until => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(Unheard::Undone(why) | Unheard::Lost(why)) => {
+                    return refused(route, unavailable(why));
+                }
+            }
+        };
+        // Whoever hangs up does not stop what was begun: half of it would be worse.
+        let work = tokio::spawn(async move { self.work(route, &asked, writer).await });
+        match work.await {
+            Ok(answer) => answer,
+            Err(_) => refused(
+                route,
+                Refusal::error(
+                    "the server failed at this request; the coordinator's log says more",
+                ),
+            ),
+        }
+    }
+
+    fn readiness(&self) -> Answer {
+        match self.sources.is_ready() {
+            true => Answer::plain(200, "ok\n"),
+            false => Answer::plain(503, "the caches are not filled yet\n"),
+        }
+    }
+
+    async fn read(&self, request: Request<Body>) -> Result<Asked, Refusal> {
+        let (parts, body) = request.into_parts();
+        let collected = timeout(self.settings.patience, Limited::new(body, LARGEST_BODY).collect());
+        let undecodable = |why: &str| Refusal::bad(format!("failed to decode request body: {why}"));
+        let body = match collected.await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                return Err(undecodable("it is larger than 1 MiB"));
+            }
+            Ok(Err(error)) => return Err(undecodable(&error.to_string())),
+            Err(_) => return Err(undecodable("it did not come in time")),
+        };
+        let handed = parts.headers.contains_key(HANDED);
+        Ok(Asked {
+            handed,
+            method: parts.method.as_str().to_owned(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            body,
+        })
+    }
+
+    /// The right to write, if it comes back to us in time.
+    pub(super) async fn regained(&self, until: Instant) -> Option<Writer> {
+        let mut standing = self.standing.clone();
+        let leads = standing.wait_for(|standing| match standing {
+            Standing::Leading(fence) => fence.left().is_ok(),
+            Standing::Standby { .. } => false,
+        });
+        let found = timeout_at(until, leads).await.ok()?.ok()?.clone();
+        match found {
+            Standing::Leading(fence) => Some(Writer::new(self.client.clone(), fence)),
+            Standing::Standby { .. } => None,
+        }
+    }
+
+    /// Who leads, when somebody does.
+    async fn led(&self, until: Instant) -> Option<Standing> {
+        let mut standing = self.standing.clone();
+        let known = standing.wait_for(|standing| match standing {
+            Standing::Leading(fence) => fence.left().is_ok(),
+            Standing::Standby { leader } => leader.is_some(),
+        });
+        let found = timeout_at(until, known).await;
+        found.ok()?.ok().map(|standing| standing.clone())
+    }
+
+    async fn work(&self, route: Route, asked: &Asked, writer: Writer) -> Answer {
+        let request = asked.request();
+        let about = server::about(&request);
+        let about = about.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
+        let seen = Seen::of(self, about).await;
+        let _locked = match (route.writes(), about) {
+            (true, Some((namespace, name))) => {
+                Some(self.locks.lock(job_of(&seen, namespace, name)).await)
+            }
+            _ => None,
+        };
+        let begun = server::begin(&seen, &self.jobs.make, &request, rand::random());
+        match begun {
+            Begun::Answer(answer) => answer,
+            Begun::Work(work) => {
+                let id = uuid::Uuid::new_v4().simple().to_string();
+                self.perform(writer, work.marked(&id), &id).await
+            }
+        }
+    }
+}
+
+/// The job that requests of this pod are about; they come one after the other.
+fn job_of(seen: &impl View, namespace: &str, name: &str) -> Key {
+    let pod = seen.pod(namespace, name);
+    let job = pod.as_ref().and_then(|pod| pod.job()).map(|owner| owner.name.clone());
+    (namespace.to_owned(), job.unwrap_or_default())
+}
+
+fn unavailable(why: impl Into<String>) -> Refusal {
+    Refusal { status: 503, message: why.into(), data: None }
+}
+
+fn refused(route: Route, refusal: Refusal) -> Answer {
+    match route {
+        Route::Query => refusal.answer_to_query(),
+        _ => refusal.answer(),
+    }
+}
+
+fn response(answer: Answer) -> Response {
+    let (kind, body) = match answer.body {
+        Said::Json(body) => ("application/json", body.to_string()),
+        Said::Text(text) => ("text/plain; charset=utf-8", text),
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn word(route: Route) -> &'static str {
+    match route {
+        Route::Query => "query",
+        Route::Create => "create",
+        Route::Delete => "delete",
+        Route::Failed => "failed",
+        Route::NotImplemented => "not-implemented",
+        Route::Health => "health",
+        Route::Unknown => "other",
+    }
+}

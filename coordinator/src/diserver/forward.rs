@@ -1,0 +1,101 @@
+//! What is asked of a coordinator that does not lead is asked of the one that does: all of them listen at the same port.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Request, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::rt::TokioIo;
+use muster_dijob::server::Answer;
+use muster_dijob::server::answer::Body as Said;
+use parking_lot::Mutex;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::DiServer;
+use super::answer::Asked;
+
+/// Where the servers of other coordinators are, by the addresses of their hubs, where they do not share a port. Copies
+/// share it.
+#[derive(Clone, Debug, Default)]
+pub struct Peers(Arc<Mutex<BTreeMap<String, SocketAddr>>>);
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unheard {
+    /// Nothing was done: it can be asked again.
+    Undone(String),
+    /// It may have been done.
+    Lost(String),
+}
+
+/// No answer is larger.
+const LARGEST: usize = 64 * 1024 * 1024;
+
+/// Says that a request was handed on once: it is not handed on again.
+pub(super) const HANDED: &str = "muster-handed-on";
+
+// === impl Peers ===
+
+impl Peers {
+    /// The coordinator with this hub listens there.
+    pub fn add(&self, hub: &str, server: SocketAddr) {
+        self.0.lock().insert(hub.to_owned(), server);
+    }
+
+    fn get(&self, hub: &str) -> Option<SocketAddr> {
+        self.0.lock().get(hub).copied()
+    }
+}
+
+// === impl DiServer ===
+
+impl DiServer {
+    /// What the leader answers. `leader` is where its hub is.
+    pub(super) async fn forward(&self, leader: &str, asked: &Asked) -> Result<Answer, Unheard> {
+        let unknown = || Unheard::Undone("the leader's address is unknown".to_owned());
+        let address = match self.settings.peers.get(leader) {
+            Some(peer) => peer.to_string(),
+            None => {
+                let uri: Option<Uri> = leader.parse().ok();
+                let host = uri.as_ref().and_then(Uri::host).ok_or_else(unknown)?;
+                format!("{host}:{}", self.port)
+            }
+        };
+        let lost = || Unheard::Lost(format!("the leader at {address} does not answer"));
+        timeout(self.settings.longest, hand(&address, asked)).await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+async fn hand(address: &str, asked: &Asked) -> Result<Answer, Unheard> {
+    let why = |error: &dyn std::fmt::Display| format!("the leader at {address}: {error}");
+    let undone = |error: &dyn std::fmt::Display| Unheard::Undone(why(error));
+    let lost = |error: &dyn std::fmt::Display| Unheard::Lost(why(error));
+    let stream = TcpStream::connect(address).await.map_err(|error| undone(&error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| undone(&error))?;
+    tokio::spawn(connection);
+    let target = match asked.query.as_str() {
+        "" => asked.path.clone(),
+        query => format!("{}?{query}", asked.path),
+    };
+    let request = Request::builder()
+        .method(asked.method.as_str())
+        .uri(target)
+        .header(header::HOST, address)
+        .header(HANDED, "1")
+        .body(Full::new(Bytes::clone(&asked.body)))
+        .map_err(|error| undone(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
+    let status = response.status().as_u16();
+    if status == 503 {
+        return Err(undone(&"it does not lead any more"));
+    }
+    let body = Limited::new(Body::new(response.into_body()), LARGEST).collect().await;
+    let body = body.map_err(|error| lost(&error))?.to_bytes();
+    let said = serde_json::from_slice(&body).map_err(|error| lost(&error))?;
+    Ok(Answer { status, body: Said::Json(said) })
+}

@@ -1,0 +1,115 @@
+//! Coordinators die at every write of a request: what is left of a learner goes, and what is whole is listed.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use muster_tests::World;
+use muster_tests::world::dijob::{Caller, selector};
+use muster_tests::world::jobset::phase;
+use muster_tests::world::{Guillotine, Seen, Side};
+use serde_json::json;
+
+use super::{aggregators, running};
+
+/// Replaces whoever has fallen.
+async fn bury(world: &mut World, guillotine: &std::sync::Arc<Guillotine>) -> Result<bool> {
+    let Some(fallen) = guillotine.fallen() else { return Ok(false) };
+    world.coordinators_mut()?.kill(fallen)?;
+    let own = guillotine.clone();
+    world.add_coordinator_with(move |client| own.client(client).1).await?;
+    Ok(true)
+}
+
+/// What a job has when nothing happens any more: collectors, aggregators, DDP learners; or what is missing.
+async fn settled(world: &World, job: &str) -> Result<Seen<(usize, usize, usize)>> {
+    let pods = world.pods(&selector(job)).await?;
+    let of = |role: &str| {
+        let role = role.to_owned();
+        let is = move |pod: &&k8s_openapi::api::core::v1::Pod| {
+            pod.metadata.labels.as_ref().and_then(|all| all.get("replica-type")) == Some(&role)
+        };
+        pods.iter().filter(is).count()
+    };
+    let counts = (of("collector"), of("aggregator"), of("ddp-learner"));
+    // Each aggregator has its two pods, or is not there.
+    let whole = counts.2 == 2 * counts.1 && of("coordinator") == 1;
+    let all = pods.iter().all(|pod| phase(pod) == "Running");
+    let services = super::services(world, job).await?;
+    Ok(match whole && all && services == super::names(&pods) {
+        true => Seen::Yes(counts),
+        false => Seen::NotYet(format!("{counts:?}, services {services:?}")),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_made() -> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: the coordinators of a real cluster are not killed");
+        return Ok(());
+    }
+    World::new()
+        .nodes_of(muster_sandbox::hardware::Profile::NvidiaH1008, 2)
+        .coordinators(1)
+        .run(async |world| {
+            aggregators(world).await?;
+            let guillotine = Guillotine::new(world.namespace());
+            world.coordinators_mut()?.end(0).await?;
+            // Numbers of coordinators and of clients are the same from here on.
+            let (number, _) = guillotine.client(world.client());
+            assert_eq!(number, 0);
+            let own = guillotine.clone();
+            world.add_coordinator_with(move |client| own.client(client).1).await?;
+            let space = world.namespace().to_owned();
+            let mut kills = 0;
+            let both = (1..=4).flat_map(|at| [(at, Side::Before), (at, Side::After)]);
+            let walk: Vec<_> = both.chain((5..=8).map(|at| (at, Side::After))).collect();
+            let wanted = walk.len();
+            // A collector, an aggregator and two DDP learners, and a service for each, which come in between.
+            for (at, side) in walk {
+                let job =
+                    format!("cut-{at}-{}", if side == Side::Before { "before" } else { "after" });
+                running(world, &job, "All").await?;
+                world.until("its own service", async || settled(world, &job).await).await?;
+                guillotine.arm(Some((at, side)));
+                let (space, coordinator) = (space.clone(), format!("{job}-coordinator"));
+                let address = world.coordinators()?.di_server();
+                let asking = tokio::spawn(async move {
+                    let mut caller = Caller::new(address).await?;
+                    let wanted = json!({"replicas": 1, "gpus": 16});
+                    caller.create(&space, &coordinator, &json!({"replicas": 1}), &wanted).await
+                });
+                let end = std::time::Instant::now() + Duration::from_secs(20);
+                while !bury(world, &guillotine).await? {
+                    ensure!(std::time::Instant::now() < end, "nobody has died at write {at}");
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                kills += 1;
+                // Whoever asked hears that the connection is gone, and asks again as DI-engine does.
+                let said = asking.await.context("the caller")?;
+                ensure!(said.is_err(), "it was answered: {said:?}");
+                guillotine.arm(None);
+                let counts = world.until(&job, async || settled(world, &job).await).await?;
+                let mut caller = world.di_caller().await?;
+                let coordinator = format!("{job}-coordinator");
+                let (status, listed) = caller.query(world.namespace(), &coordinator).await?;
+                ensure!(status == 200, "{listed}");
+                let length = |key: &str| listed["data"][key].as_array().map_or(0, Vec::len);
+                assert_eq!((length("collectors"), length("learners")), (counts.0, counts.1));
+                println!("{side:?} write {at}: {} collectors, {} learners", counts.0, counts.1);
+                world.dijobs().delete(&job, &kube::api::DeleteParams::background()).await?;
+                world
+                    .until("its end", async || {
+                        let left = world.pods(&selector(&job)).await?.len();
+                        Ok(if left == 0 {
+                            Seen::Yes(())
+                        } else {
+                            Seen::NotYet(format!("{left} pods"))
+                        })
+                    })
+                    .await?;
+            }
+            assert_eq!(kills, wanted);
+            Ok(())
+        })
+        .await
+}
