@@ -17,6 +17,11 @@ use super::{
     node::amount_of,
 };
 
+/// Mebibytes of a device that a pod can ask for: more is as good as this.
+const MOST_MEMORY: i64 = 1 << 40;
+/// Devices that a pod can share: a number outside of 1 to this is not read.
+const MOST_DEVICES: i64 = 1 << 16;
+
 /// What makes two pods one class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape {
@@ -221,7 +226,8 @@ impl Builder<'_> {
         let annotation = |name: &str| pod.metadata.annotations.get(name);
         let memory = annotation("gpu-memory")
             .and_then(|text| text.parse::<i64>().ok())
-            .filter(|memory| *memory > 0);
+            .filter(|memory| *memory > 0)
+            .map(|memory| memory.min(MOST_MEMORY));
         let fraction = annotation("gpu-fraction")
             .and_then(|text| text.trim().parse::<f64>().ok())
             .filter(|fraction| *fraction > 0.0 && *fraction <= 1.0);
@@ -234,8 +240,9 @@ impl Builder<'_> {
             gpu = GpuRequest { kind: GpuKind::Fraction, count: 1, portion, memory: 0, ..gpu };
         }
         if gpu.is_shared()
-            && let Some(count) =
-                annotation("gpu-fraction-num-devices").and_then(|text| text.parse::<i64>().ok())
+            && let Some(count) = annotation("gpu-fraction-num-devices")
+                .and_then(|text| text.parse::<i64>().ok())
+                .filter(|count| (1..=MOST_DEVICES).contains(count))
         {
             gpu.count = count;
             gpu.memory = if fraction.is_some() { 0 } else { memory.unwrap_or(0) };
@@ -521,7 +528,11 @@ fn class(shape: &Shape, dimensions: &Dimensions) -> Class {
         claimed: shape.claimed,
         slices: shape.slices.clone(),
         slice_quota: shape.slices.iter().map(|(i, n)| f64::from(profile(*i).0) * *n as f64).sum(),
-        slice_memory: shape.slices.iter().map(|(i, n)| i64::from(profile(*i).1) * n).sum(),
+        slice_memory: shape
+            .slices
+            .iter()
+            .map(|(i, n)| i64::from(profile(*i).1).saturating_mul(*n))
+            .fold(0, i64::saturating_add),
         by_annotation: shape.by_annotation,
     };
     let npu = (0..dimensions.len())
