@@ -106,8 +106,10 @@ impl Default for Params {
 impl NodePool {
     /// Whether an object with this value of the label is ours.
     pub fn takes(&self, labels: &crate::input::Labels) -> bool {
+        if self.key.is_empty() {
+            return true;
+        }
         match labels.get(&self.key) {
-            _ if self.key.is_empty() => true,
             Some(value) => !self.value.is_empty() && value == self.value,
             None => self.value.is_empty(),
         }
