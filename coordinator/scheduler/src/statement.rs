@@ -346,7 +346,9 @@ mod tests {
                 pod("new", "new", part("0.7"), "0", "", ""), pod("more", "more", json!({}), "2", "", "")]})
     }
 
-    fn numbers(state: &State) -> Vec<(Vector, Vector, Vector, Vec<SharedDevice>, Vec<String>)> {
+    type Numbers = (Vector, Vector, Vector, Vec<SharedDevice>, Vec<String>);
+
+    fn numbers(state: &State) -> Vec<Numbers> {
         let pods = |node: &NodeState| {
             let mut pods: Vec<String> = node.pods.iter().map(|pod| format!("{pod:?}")).collect();
             pods.sort();
