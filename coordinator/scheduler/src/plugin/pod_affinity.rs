@@ -22,7 +22,7 @@ type Pulls = BTreeMap<(String, String), i64>;
 /// Pods near pods, or away from them, as they would rather be.
 #[derive(Default)]
 pub struct PodAffinityOrder {
-    known: RefCell<BTreeMap<ClassId, (usize, TaskId, Rc<Pulls>)>>,
+    known: RefCell<BTreeMap<ClassId, Known<Pulls>>>,
 }
 
 /// What a class meets in a state of the cluster.
@@ -36,13 +36,13 @@ struct Meets {
     first: bool,
 }
 
-/// What a class meets, when that was looked at, and for which pod.
-type Known = (usize, TaskId, Rc<Meets>);
+/// When something was looked at, for which pod, and what was seen.
+type Known<T> = (usize, TaskId, Rc<T>);
 
 /// What classes meet.
 #[derive(Default)]
 pub(super) struct Affinities {
-    known: RefCell<BTreeMap<ClassId, Known>>,
+    known: RefCell<BTreeMap<ClassId, Known<Meets>>>,
 }
 
 fn terms(class: &Class, anti: bool) -> Option<&PodAffinity> {
