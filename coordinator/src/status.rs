@@ -156,7 +156,7 @@ impl Status {
                 "/v1/dijobs",
                 get(async |State(status): State<Self>| Json(dijob::shown::all(&status.dijobs))),
             )
-            .route("/v1/jobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
+            .route("/v1/trainjobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(
                 "/metrics",

@@ -7,9 +7,11 @@
 //! ```
 
 use muster_scheduler::config::{self, Config};
+use muster_scheduler::decide;
 use muster_scheduler::duration;
 use muster_scheduler::input::{Limits, load};
 use muster_scheduler::quantity::Quantity;
+use muster_scheduler::snapshot::build;
 
 /// What is read is not negative, is the same when it is written and read again, and adds up.
 pub fn quantity(bytes: &[u8]) -> bool {
@@ -57,7 +59,8 @@ fn known(config: &Config) {
     }
 }
 
-/// What is read has names, each once; what is set aside has a field, a problem and a remedy.
+/// What is read has names, each once; what is set aside has a field, a problem and a remedy; and whatever was read, a
+/// cycle ends, decides about pods that are there, and decides the same again.
 pub fn snapshot(bytes: &[u8]) -> bool {
     let limits = Limits { bytes: 1 << 20, objects: 1000 };
     let Ok(document) = load(bytes, limits) else { return false };
@@ -74,6 +77,13 @@ pub fn snapshot(bytes: &[u8]) -> bool {
         let _ = pod.group();
         assert!(pod.metadata.labels.iter().is_sorted());
     }
-    let _ = Config::of_document(&document, &[]);
+    let Ok(config) = Config::of_document(&document, &[]) else { return true };
+    let now = input.now.unwrap_or_default();
+    let cluster = build(input, &config.params, now);
+    let decisions = decide(&cluster, &config, now);
+    assert_eq!(decisions, decide(&cluster, &config, now), "the same cluster, the same decisions");
+    for decision in &decisions.decisions {
+        assert!(names.binary_search(&decision.pod).is_ok(), "{} is no pod", decision.pod);
+    }
     true
 }

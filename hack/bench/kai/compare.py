@@ -13,6 +13,8 @@ CLUSTERS = ['B1', 'B2', 'B3', 'B4', 'V1', 'V2', 'V3']
 RATIO = {'B1': 100, 'B2': 100, 'B3': 100, 'B4': 50}
 MOST_MS = {'V1': 20, 'V2': 20, 'V3': 100}
 MOST_EVICTIONS = {'V3': 40}
+# A run of more CPU seconds than this is not repeated.
+LONG = 5
 SERIES_KAI = [250, 500, 1000]
 SERIES_OURS = [1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000]
 
@@ -40,13 +42,25 @@ def cluster(work, *name):
     return path
 
 
-def measure(program, path, limit=None):
+def once(program, path, limit):
     """What a program prints; none if it needs longer than the limit."""
     try:
         done = sh(program, path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=limit)
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout)
+
+
+def measure(program, path, limit=None):
+    """The best of three runs; of one, if that takes long."""
+    best = once(program, path, limit)
+    for _ in range(2):
+        if best is None or best['cpuSeconds'] > LONG:
+            break
+        again = once(program, path, limit)
+        if again and again['cpuSeconds'] < best['cpuSeconds']:
+            best = again
+    return best
 
 
 def decisions(result):
