@@ -37,11 +37,11 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Connections at once; who comes later waits.
     pub most_connections: usize,
-    /// How long the head of a request and its body may take, each.
+    /// How long the body of a request may take.
     pub patience: Duration,
-    /// How long a request may take that writes.
+    /// How long a request may take, with what it waits for.
     pub longest: Duration,
-    /// How long a connection may be without a request.
+    /// How long a connection may be without a request, or its head may take: there is one clock for both.
     pub lasts: Duration,
     /// Where others listen that do not share our port.
     pub peers: Peers,

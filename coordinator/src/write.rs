@@ -172,16 +172,49 @@ impl Writer {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
+        self.whole_status(api, name, uid, None, status).await
+    }
+
+    /// The same, if it is still at this version too: otherwise it is a conflict.
+    pub async fn status_at<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        (uid, version): (&str, &str),
+        status: Value,
+    ) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.whole_status(api, name, uid, Some(version), status).await
+    }
+
+    async fn whole_status<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        version: Option<&str>,
+        status: Value,
+    ) -> Result<K, WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let path = json_patch::jsonptr::PointerBuf::from_tokens(["status"]);
-        let add = json_patch::AddOperation { path, value: status };
-        let path = json_patch::jsonptr::PointerBuf::from_tokens(["metadata", "uid"]);
-        let test = json_patch::TestOperation { path, value: uid.into() };
-        let change = json_patch::Patch(vec![
-            json_patch::PatchOperation::Test(test),
-            json_patch::PatchOperation::Add(add),
-        ]);
+        let path =
+            |tokens: &[&str]| json_patch::jsonptr::PointerBuf::from_tokens(tokens.iter().copied());
+        let test =
+            json_patch::TestOperation { path: path(&["metadata", "uid"]), value: uid.into() };
+        let version = version.map(|version| json_patch::ReplaceOperation {
+            path: path(&["metadata", "resourceVersion"]),
+            value: version.into(),
+        });
+        let add = json_patch::AddOperation { path: path(&["status"]), value: status };
+        let operations = std::iter::once(json_patch::PatchOperation::Test(test))
+            .chain(version.map(json_patch::PatchOperation::Replace))
+            .chain([json_patch::PatchOperation::Add(add)]);
+        let change = json_patch::Patch(operations.collect());
         self.within::<K, _>(name, api.patch_status(name, &params, &Patch::<()>::Json(change))).await
     }
 

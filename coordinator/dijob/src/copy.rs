@@ -27,6 +27,8 @@ pub fn of(old: &Pod, name: &str) -> Pod {
     pod.metadata.labels.clone_from(&old.metadata.labels);
     pod.labels_mut().insert(label::POD.to_owned(), name.to_owned());
     pod.spec.remove("nodeName");
+    // The API takes them only for a pod that is there.
+    pod.spec.remove("ephemeralContainers");
     forget(pod.spec.get_mut("volumes"), |volume| is_injected(&volume["name"]));
     forget(pod.spec.get_mut("tolerations"), |one| {
         let seconds = one["tolerationSeconds"].as_i64() == Some(300);
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_the_cluster_has_added_is_left_behind() {
-        let spec = json!({"nodeName": "n1", "volumes": [{"name": "data"}, {"name": "kube-api-access-x"}],
+        let spec = json!({"nodeName": "n1", "ephemeralContainers": [{"name": "debugger"}], "volumes": [{"name": "data"}, {"name": "kube-api-access-x"}],
             "tolerations": [{"key": "node.kubernetes.io/not-ready", "tolerationSeconds": 300}, {"key": "mine"}],
             "containers": [{"name": "di-container", "env": [{"name": "KUBERNETES_POD_NAME", "value": "a-learner-bbbbb"}],
                 "volumeMounts": [{"name": "data"}, {"name": "kube-api-access-x"}]}]});

@@ -94,21 +94,36 @@ impl Route {
     }
 }
 
-/// The namespace and the pod that a request is about, as far as it can be read: what should be looked up before.
-pub fn about(request: &Request<'_>) -> Option<(String, String)> {
-    match Route::of(request.method, request.path) {
+/// What should be looked up before a request is begun, as far as it can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The namespace.
+    pub namespace: String,
+    /// Names of pods: who asks, and whom it reports.
+    pub pods: Vec<String>,
+    /// Whether the template of aggregators may be needed.
+    pub aggregator: bool,
+}
+
+/// What a request is about.
+pub fn about(request: &Request<'_>) -> Option<About> {
+    let route = Route::of(request.method, request.path);
+    match route {
         Route::Create | Route::Delete => {
             let asked = request::Replicas::read(request.body).ok()?;
-            Some((asked.namespace, asked.coordinator))
+            let aggregator = route == Route::Create && asked.learners.count() > 0;
+            Some(About { namespace: asked.namespace, pods: vec![asked.coordinator], aggregator })
         }
         Route::Failed => {
-            let asked = request::Failed::read(request.body).ok()?;
-            Some((asked.namespace, asked.coordinator))
+            let request::Failed { namespace, coordinator, collectors, learners } =
+                request::Failed::read(request.body).ok()?;
+            let pods = std::iter::once(coordinator).chain(collectors).chain(learners).collect();
+            Some(About { namespace, pods, aggregator: false })
         }
         Route::Query => {
             let asked = query::Query::read(request.query).ok()?;
             let pod = asked.coordinator.or(asked.aggregator).or(asked.name)?;
-            Some((asked.namespace?, pod))
+            Some(About { namespace: asked.namespace?, pods: vec![pod], aggregator: false })
         }
         _ => None,
     }

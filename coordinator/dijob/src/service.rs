@@ -44,7 +44,10 @@ fn ports(pod: &Pod) -> Vec<Value> {
     let port = pod.port();
     let mut ports = vec![json!({"name": names::PORT, "port": port})];
     if pod.role() == Some(Role::DdpLearner) {
-        let last = u32::try_from(pod.devices()).unwrap_or(u32::MAX).min(65_535 - port.min(65_534));
+        // What its container publishes tells it too, whatever the devices are called.
+        let published = u64::try_from(pod.gpu_ports().len()).unwrap_or_default();
+        let processes = pod.devices().max(published.saturating_add(1));
+        let last = u32::try_from(processes).unwrap_or(u32::MAX).min(65_535 - port.min(65_534));
         for process in 1..last {
             let name = format!("{}-{process}", names::GPU_PORT);
             ports.push(json!({"name": name, "port": port.saturating_add(process)}));
@@ -78,6 +81,17 @@ mod tests {
         assert_eq!([count(label::DDP_MASTER, 1), count(label::DDP_MASTER, 0)], [2, 2]);
         assert_eq!(count(label::DDP_WORKER, 0), 1);
         assert!(count(label::DDP_WORKER, u64::MAX) < 65_536, "there are no more ports");
+    }
+
+    #[test]
+    fn devices_of_any_name_have_their_ports() {
+        let container = json!({"name": "di-container", "resources": {"limits": {"example.com/npu": 3}},
+            "ports": [{"name": "di-port", "containerPort": 22271},
+                {"name": "gpu-port-1", "containerPort": 22272}, {"name": "gpu-port-2", "containerPort": 22273}]});
+        let mut pod = ddp(label::DDP_WORKER, 0);
+        pod.spec.insert("containers".to_owned(), json!([container]));
+        let numbers: Vec<_> = ports(&pod).iter().map(|port| port["port"].clone()).collect();
+        assert_eq!(numbers, [22271, 22272, 22273]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One request, from bytes to bytes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use muster_dijob::server::answer::{Body as Said, Refusal};
-use muster_dijob::server::{self, Answer, Begun, Route, View};
+use muster_dijob::server::{self, About, Answer, Begun, Route, View};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::DiServer;
@@ -165,32 +166,43 @@ impl DiServer {
     }
 
     async fn work(&self, route: Route, asked: &Asked, writer: Writer) -> Answer {
+        let until = Instant::now() + self.settings.longest;
         let request = asked.request();
         let about = server::about(&request);
-        let about = about.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
-        let seen = Seen::of(self, about).await;
-        let _locked = match (route.writes(), about) {
-            (true, Some((namespace, name))) => {
-                Some(self.locks.lock(job_of(&seen, namespace, name)).await)
+        let seen = match timeout_at(until, Seen::of(self, &writer, about.as_ref())).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(error)) => return refused(route, unavailable(format!("{error}: try again"))),
+            Err(_) => {
+                let why = "the API server did not answer in time: try again";
+                return refused(route, unavailable(why));
             }
-            _ => None,
+        };
+        let jobs = match &about {
+            Some(about) if route.writes() => jobs_of(&seen, about),
+            _ => BTreeSet::new(),
+        };
+        let Ok(_locked) = timeout_at(until, self.locks.lock_all(jobs)).await else {
+            let why = "other requests of this job took too long: try again";
+            return refused(route, unavailable(why));
         };
         let begun = server::begin(&seen, &self.jobs.make, &request, rand::random());
         match begun {
             Begun::Answer(answer) => answer,
             Begun::Work(work) => {
                 let id = uuid::Uuid::new_v4().simple().to_string();
-                self.perform(writer, work.marked(&id), &id).await
+                self.perform(writer, work.marked(&id), &id, until).await
             }
         }
     }
 }
 
-/// The job that requests of this pod are about; they come one after the other.
-fn job_of(seen: &impl View, namespace: &str, name: &str) -> Key {
-    let pod = seen.pod(namespace, name);
-    let job = pod.as_ref().and_then(|pod| pod.job()).map(|owner| owner.name.clone());
-    (namespace.to_owned(), job.unwrap_or_default())
+/// The jobs that a request is about; requests of one job come one after the other.
+fn jobs_of(seen: &impl View, about: &About) -> BTreeSet<Key> {
+    let job = |name: &String| {
+        let pod = seen.pod(&about.namespace, name)?;
+        Some((about.namespace.clone(), pod.job()?.name.clone()))
+    };
+    about.pods.iter().filter_map(job).collect()
 }
 
 fn unavailable(why: impl Into<String>) -> Refusal {

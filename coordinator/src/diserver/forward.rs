@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{Request, Uri, header};
@@ -33,6 +34,9 @@ pub(super) enum Unheard {
 
 /// No answer is larger.
 const LARGEST: usize = 64 * 1024 * 1024;
+
+/// How much longer than a request may take its answer is waited for: half a replica is taken back after the end.
+const MARGIN: Duration = Duration::from_secs(10);
 
 /// Says that a request was handed on once: it is not handed on again.
 pub(super) const HANDED: &str = "muster-handed-on";
@@ -65,7 +69,8 @@ impl DiServer {
             }
         };
         let lost = || Unheard::Lost(format!("the leader at {address} does not answer"));
-        timeout(self.settings.longest, hand(&address, asked)).await.unwrap_or_else(|_| Err(lost()))
+        let longest = self.settings.longest + MARGIN;
+        timeout(longest, hand(&address, asked)).await.unwrap_or_else(|_| Err(lost()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! One lock for each job that somebody works on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -25,8 +25,19 @@ impl Locks {
     /// Waits until nobody works on the job.
     pub async fn lock(&self, key: Key) -> Locked {
         let lock = Arc::clone(self.0.lock().entry(key.clone()).or_default());
-        let guard = lock.lock_owned().await;
-        Locked { locks: self.clone(), key, guard: Some(guard) }
+        // Whoever gives up leaves nothing behind either.
+        let mut locked = Locked { locks: self.clone(), key, guard: None };
+        locked.guard = Some(lock.lock_owned().await);
+        locked
+    }
+
+    /// Waits until nobody works on any of these. All take them in the same order: nobody waits for whom it holds up.
+    pub async fn lock_all(&self, keys: BTreeSet<Key>) -> Vec<Locked> {
+        let mut locked = Vec::with_capacity(keys.len());
+        for key in keys {
+            locked.push(self.lock(key).await);
+        }
+        locked
     }
 }
 
@@ -56,6 +67,18 @@ mod tests {
         assert!(!second.is_finished());
         drop(first);
         second.await.unwrap();
+        assert!(locks.0.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_leaves_nothing_behind() {
+        let locks = Locks::default();
+        let key = |job: &str| ("rl".to_owned(), job.to_owned());
+        let first = locks.lock(key("qbert")).await;
+        let both = BTreeSet::from([key("cartpole"), key("qbert")]);
+        let waited = tokio::time::timeout(std::time::Duration::from_secs(1), locks.lock_all(both));
+        assert!(waited.await.is_err());
+        drop(first);
         assert!(locks.0.lock().is_empty());
     }
 }

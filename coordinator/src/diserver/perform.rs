@@ -15,14 +15,14 @@ use crate::controllers::dijob::kinds::{dynamic, raw_pods, this_one};
 use crate::lead::Deposed;
 use crate::write::{WriteError, Writer};
 
-/// Tries of one write.
-const TRIES: u32 = 3;
+/// Tries of one write, or of one look.
+pub(super) const TRIES: u32 = 3;
 
 /// How long tries of one write may take together.
-const TOGETHER: Duration = Duration::from_secs(5);
+pub(super) const TOGETHER: Duration = Duration::from_secs(5);
 
 /// The first pause between them; it doubles.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 // === impl DiServer ===
 
@@ -33,8 +33,8 @@ impl DiServer {
         mut writer: Writer,
         mut work: Work,
         request: &str,
+        until: Instant,
     ) -> Answer {
-        let until = Instant::now() + self.settings.longest;
         loop {
             let write = match work.advance() {
                 Next::Done(answer) => return answer,
@@ -126,7 +126,7 @@ impl DiServer {
 }
 
 /// Whether the same may succeed a moment later.
-fn may_help(error: &WriteError) -> bool {
+pub(super) fn may_help(error: &WriteError) -> bool {
     match error {
         WriteError::Conflict { .. } | WriteError::Late { .. } => true,
         WriteError::Refused { error, .. } => match &**error {

@@ -1,62 +1,115 @@
 //! What the server knows of the cluster: the caches, and what was asked of the API server because they lack it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::api::Api;
+use kube::api::DynamicObject;
 use muster_dijob::api::{self, DIJob, Template};
 use muster_dijob::names::label;
 use muster_dijob::pod::Pod;
-use muster_dijob::server::View;
+use muster_dijob::server::{About, View};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use super::DiServer;
-use crate::controllers::dijob::kinds::{Job, raw_pods};
+use super::perform::{PAUSE, TOGETHER, TRIES, may_help};
+use crate::controllers::dijob::Key;
+use crate::controllers::dijob::kinds::{Config, Job, raw, raw_pods};
+use crate::write::{WriteError, Writer};
 
 /// What the server knows at one moment.
 pub struct Seen<'a> {
     server: &'a DiServer,
-    /// A job that the cache lacks.
-    job: Option<Arc<DIJob>>,
+    /// Jobs that the cache lacks, and those of it that were read for this request.
+    jobs: Mutex<BTreeMap<Key, Arc<DIJob>>>,
+    /// The template of aggregators, if the cache lacks it.
+    aggregator: Option<Arc<Template>>,
 }
 
 // === impl Seen ===
 
 impl<'a> Seen<'a> {
-    /// What the caches know, and if they lack this pod or its job, what the API server says. An answer that something is
-    /// not there ends DI-engine's program: it must be true.
-    pub async fn of(server: &'a DiServer, about: Option<(&str, &str)>) -> Self {
-        let mut seen = Self { server, job: None };
-        let Some((namespace, name)) = about else { return seen };
-        if namespace.is_empty() || name.is_empty() {
-            return seen;
+    /// What the caches know, and if they lack these pods or their jobs, what the API server says. An answer that
+    /// something is not there ends DI-engine's program: it must be true, so whoever cannot know says that instead.
+    pub async fn of(
+        server: &'a DiServer,
+        writer: &Writer,
+        about: Option<&About>,
+    ) -> Result<Self, WriteError> {
+        let mut seen = Self { server, jobs: Mutex::default(), aggregator: None };
+        let Some(About { namespace, pods, aggregator }) = about else { return Ok(seen) };
+        if namespace.is_empty() {
+            return Ok(seen);
         }
-        let cache = &server.sources.cache;
-        if cache.pod(namespace, name).is_none() && !cache.was_deleted(namespace, name) {
-            seen.look_for_pod(namespace, name).await;
-        }
-        if let Some(pod) = cache.pod(namespace, name)
-            && let Some(owner) = pod.job()
-            && seen.job(namespace, &owner.name).is_none_or(|job| job.uid() != owner.uid)
-        {
-            let api: Api<Job> = Api::namespaced(server.client.clone(), namespace);
-            if let Ok(Some(job)) = api.get_opt(&owner.name).await {
-                seen.job = job.read().ok().map(Arc::new);
+        // Who asks need not be known; nothing is looked at after another one that is not.
+        for (place, name) in pods.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let known = seen.find(writer, namespace, name).await?;
+            if !known && place > 0 && !server.sources.cache.was_deleted(namespace, name) {
+                break;
             }
         }
-        seen
+        if *aggregator && seen.aggregator().is_none() {
+            let make = &server.jobs.make;
+            let api = raw::<Config>(server.client.clone(), &make.aggregator_namespace);
+            let found = look(writer, &api, &make.aggregator_name).await?;
+            let config = found.and_then(read::<Config>).and_then(|config| config.read().ok());
+            seen.aggregator = config.map(|config| Arc::new(config.spec.aggregator.template));
+        }
+        Ok(seen)
     }
 
-    async fn look_for_pod(&self, namespace: &str, name: &str) {
-        let api = raw_pods(self.server.client.clone(), namespace);
-        let Ok(Some(found)) = api.get_opt(name).await else { return };
-        let found = serde_json::to_value(found).unwrap_or_default();
-        let Ok(pod) = serde_json::from_value::<Pod>(found) else { return };
-        // Pods without these labels are never in the cache.
-        let ours = pod.label(label::GROUP) == api::GROUP
-            && pod.label(label::CONTROLLER) == label::CONTROLLER_VALUE;
-        if ours && pod.job().is_some() {
-            self.server.sources.cache.made(pod);
+    /// Whether there is this pod. If so it and its job are known from here on.
+    async fn find(&self, writer: &Writer, namespace: &str, name: &str) -> Result<bool, WriteError> {
+        let (cache, client) = (&self.server.sources.cache, &self.server.client);
+        if cache.pod(namespace, name).is_none() {
+            let api = raw_pods(client.clone(), namespace);
+            let found = look(writer, &api, name).await?.and_then(read::<Pod>);
+            // Pods without these labels are never in the cache.
+            let ours = |pod: &Pod| {
+                pod.label(label::GROUP) == api::GROUP
+                    && pod.label(label::CONTROLLER) == label::CONTROLLER_VALUE
+                    && pod.job().is_some()
+            };
+            if let Some(pod) = found.filter(ours) {
+                cache.made(pod);
+            }
+        }
+        let Some(pod) = cache.pod(namespace, name) else { return Ok(false) };
+        if let Some(owner) = pod.job()
+            && self.job(namespace, &owner.name).is_none_or(|job| job.uid() != owner.uid)
+        {
+            let api = raw::<Job>(client.clone(), namespace);
+            let found = look(writer, &api, &owner.name).await?.and_then(read::<Job>);
+            if let Some(job) = found.and_then(|job| job.read().ok()) {
+                let key = (namespace.to_owned(), owner.name.clone());
+                self.jobs.lock().insert(key, Arc::new(job));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What the API server has of this name, asked again while that may help.
+async fn look(
+    writer: &Writer,
+    api: &kube::Api<DynamicObject>,
+    name: &str,
+) -> Result<Option<DynamicObject>, WriteError> {
+    let (since, mut tries) = (Instant::now(), 0);
+    loop {
+        tries += 1;
+        match writer.look(api, name).await {
+            Err(error) if tries < TRIES && may_help(&error) && since.elapsed() < TOGETHER => {
+                tokio::time::sleep(PAUSE * tries).await;
+            }
+            found => return found,
         }
     }
+}
+
+fn read<T: DeserializeOwned>(found: DynamicObject) -> Option<T> {
+    serde_json::from_value(serde_json::to_value(found).ok()?).ok()
 }
 
 impl View for Seen<'_> {
@@ -73,15 +126,20 @@ impl View for Seen<'_> {
     }
 
     fn job(&self, namespace: &str, name: &str) -> Option<Arc<DIJob>> {
-        let own = self.job.as_ref();
-        if let Some(own) = own.filter(|job| job.namespace() == namespace && job.name() == name) {
-            return Some(Arc::clone(own));
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(known) = self.jobs.lock().get(&key) {
+            return Some(Arc::clone(known));
         }
-        let job = self.server.sources.jobs.named(namespace, name)?;
-        job.read().ok().map(Arc::new)
+        let job = Arc::new(self.server.sources.jobs.named(namespace, name)?.read().ok()?);
+        // It is the same for all of the request, and read once.
+        self.jobs.lock().insert(key, Arc::clone(&job));
+        Some(job)
     }
 
     fn aggregator(&self) -> Option<Arc<Template>> {
+        if let Some(known) = &self.aggregator {
+            return Some(Arc::clone(known));
+        }
         let make = &self.server.jobs.make;
         let configs = &self.server.sources.configs;
         let config = configs.named(&make.aggregator_namespace, &make.aggregator_name)?;

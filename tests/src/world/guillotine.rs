@@ -12,6 +12,7 @@ use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 /// On which side of a write it falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,9 @@ pub enum Side {
 pub struct Guillotine {
     /// What paths have that are counted: `/namespaces/default/`.
     place: String,
+    /// Whether only what is made right there is counted.
+    made_there: bool,
+    fell: Notify,
     state: Mutex<State>,
 }
 
@@ -50,7 +54,16 @@ enum Fate {
 impl Guillotine {
     /// One that counts writes into this namespace.
     pub fn new(namespace: &str) -> Arc<Self> {
-        Arc::new(Self { place: format!("/namespaces/{namespace}/"), state: Mutex::default() })
+        Self::at(format!("/namespaces/{namespace}/"), false)
+    }
+
+    /// One that counts pods that are made in this namespace, and nothing else.
+    pub fn of_pods(namespace: &str) -> Arc<Self> {
+        Self::at(format!("/namespaces/{namespace}/pods"), true)
+    }
+
+    fn at(place: String, made_there: bool) -> Arc<Self> {
+        Arc::new(Self { place, made_there, fell: Notify::new(), state: Mutex::default() })
     }
 
     /// Counts from the beginning, and falls at this write, the first being 1.
@@ -68,6 +81,16 @@ impl Guillotine {
     /// Who is to be killed now; said once.
     pub fn fallen(&self) -> Option<usize> {
         self.state.lock().fallen.take()
+    }
+
+    /// The same, when somebody is to be killed.
+    pub async fn falls(&self) -> usize {
+        loop {
+            if let Some(fallen) = self.fallen() {
+                return fallen;
+            }
+            self.fell.notified().await;
+        }
     }
 
     /// The next client's number, from 0, and the client.
@@ -94,6 +117,7 @@ impl Guillotine {
             Fate::After => {
                 let _unseen = client.send(request).await;
                 self.state.lock().fall(neck);
+                self.fell.notify_one();
                 std::future::pending().await
             }
         }
@@ -108,7 +132,11 @@ impl Guillotine {
             return Fate::Before;
         }
         let path = request.uri().path();
-        if !path.contains(&self.place) || path.contains("/events") {
+        let counted = match self.made_there {
+            true => request.method() == Method::POST && path.ends_with(&self.place),
+            false => path.contains(&self.place) && !path.contains("/events"),
+        };
+        if !counted {
             return Fate::Pass;
         }
         let write = format!("{} {path}", request.method());
@@ -119,6 +147,7 @@ impl Guillotine {
                 match side {
                     Side::Before => {
                         state.fall(neck);
+                        self.fell.notify_one();
                         Fate::Before
                     }
                     Side::After => Fate::After,

@@ -10,6 +10,9 @@ use super::work::Work;
 use crate::make::{Resources, Settings};
 use crate::role::Role;
 
+/// Pods of learners in one request at most.
+const MOST_PODS: usize = 10_000;
+
 /// Begins with it. Whatever can be seen to fail, fails before anything is made.
 pub fn begin(
     view: &impl View,
@@ -55,6 +58,12 @@ pub fn begin(
             } else {
                 vec![Act::Create(Recipe::Plain(Role::Learner, resources))]
             };
+            if learners.count().saturating_mul(acts.len()) > MOST_PODS {
+                let (replicas, pods) = (learners.count(), acts.len());
+                return Err(Refusal::bad(format!(
+                    "learners.replicas is {replicas}, of {pods} pods each: at most {MOST_PODS} pods in one request"
+                )));
+            }
             units.extend(repeat(learners, acts, Field::Learners));
         }
         Ok(units)

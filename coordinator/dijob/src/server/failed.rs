@@ -1,6 +1,6 @@
 //! POST of failed replicas: others in their place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::answer::{Refusal, Replicas};
@@ -10,7 +10,7 @@ use super::view::{self, View};
 use super::work::Work;
 use crate::api::DIJob;
 use crate::make::{Resources, Settings};
-use crate::names::{env, label};
+use crate::names::{self, env, label};
 use crate::operator::Named;
 use crate::pod::Pod;
 use crate::role::Role;
@@ -47,23 +47,25 @@ pub fn begin(
             units.push((job, replace(&pod, Field::Collectors)));
         }
     }
-    let mut replaced = BTreeSet::new();
+    let (mut found, mut stop) = (Vec::new(), None);
     for name in &asked.learners {
-        let unit = match known(name) {
-            Ok(None) => continue,
-            Ok(Some((pod, _))) if replaced.contains(pod.name()) => continue,
+        match known(name) {
+            Ok(None) => {}
             Ok(Some((pod, job))) => {
                 first.get_or_insert_with(|| Arc::clone(&job));
-                (job.clone(), learner(view, settings, &job, &pod, &mut replaced))
+                found.push((pod, job));
             }
             Err(refusal) => {
-                // Nothing is looked at after it; whose job it is does not matter.
-                let job = first.clone().or_else(|| reporter.clone()).unwrap_or_default();
-                units.push((job, Unit::Stop(refusal)));
+                stop = Some(refusal);
                 break;
             }
-        };
-        units.push(unit);
+        }
+    }
+    units.extend(learners(view, settings, found));
+    if let Some(refusal) = stop {
+        // Nothing is looked at after it; whose job it is does not matter.
+        let job = first.or_else(|| reporter.clone()).unwrap_or_default();
+        units.push((job, Unit::Stop(refusal)));
     }
     let request::Failed { namespace, coordinator, .. } = asked;
     let done = Replicas { namespace, coordinator, ..Replicas::default() };
@@ -106,6 +108,29 @@ fn is_done(view: &impl View, namespace: &str, name: &str, job: Option<&DIJob>) -
 fn replace(pod: &Arc<Pod>, field: Field) -> Unit {
     let acts = vec![plan::delete(pod), Act::Create(Recipe::Copy(Arc::clone(pod)))];
     Unit::Steps { acts, report: Report::First(field) }
+}
+
+/// One unit for each, in the order given. Those that take others with them are planned first: whoever goes with its
+/// group is not replaced once more.
+fn learners(
+    view: &impl View,
+    settings: &Settings,
+    found: Vec<Found>,
+) -> impl Iterator<Item = (Arc<DIJob>, Unit)> {
+    let mut ordered: Vec<(usize, Found)> = found.into_iter().enumerate().collect();
+    ordered.sort_by_key(|(_, (pod, _))| match pod.role() {
+        Some(Role::Aggregator) => 0,
+        Some(Role::DdpLearner) if pod.label(label::DDP) == label::DDP_MASTER => 1,
+        _ => 2,
+    });
+    let (mut replaced, mut units) = (BTreeSet::new(), BTreeMap::new());
+    for (place, (pod, job)) in ordered {
+        if !replaced.contains(pod.name()) {
+            let unit = learner(view, settings, &job, &pod, &mut replaced);
+            units.insert(place, (job, unit));
+        }
+    }
+    units.into_values()
 }
 
 fn learner(
@@ -169,10 +194,14 @@ fn rebuilt(
     let amount = |name: &str| first.amount(name).unwrap_or(Resources::default().cpus);
     let resources = Resources { cpus: amount("cpu"), memory: amount("memory"), gpus: 0 };
     let device = plan::device(job, Role::DdpLearner, settings);
-    let shares = if same { shares(&old, gpus) } else { None };
+    let kept = || shares(&old, gpus).or_else(|| as_many(view, first, aggregator, gpus));
+    let shares = if same { kept() } else { None };
     let shares = shares.unwrap_or_else(|| plan::shares(gpus, &view.devices(&device)));
     let new = plan::ddp(&shares, &resources);
-    replaced.extend(old.iter().map(|pod| pod.name().to_owned()));
+    // Those on their way out are replaced with it as well.
+    let all = view.pods_of(job.namespace(), &job.label());
+    let group = all.iter().filter(|pod| pod.aggregator() == Some(aggregator));
+    replaced.extend(group.map(|pod| pod.name().to_owned()));
     let gone = old.iter().map(|pod| plan::delete(pod));
     Ok(gone.chain(new.into_iter().map(Act::Create)).collect())
 }
@@ -186,4 +215,13 @@ fn shares(pods: &[Arc<Pod>], gpus: u64) -> Option<Vec<u64>> {
     let shares: Vec<u64> = parts.into_iter().map(|(_, share)| share).collect();
     let sum = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(*share));
     (sum == gpus && !shares.contains(&0)).then_some(shares)
+}
+
+/// The devices spread over as many pods as the aggregator has said: one of them is gone, and the others do not tell what
+/// it had.
+fn as_many(view: &impl View, one: &Pod, aggregator: &str, gpus: u64) -> Option<Vec<u64>> {
+    let aggregator = view.pod(one.namespace(), aggregator)?;
+    let pods: u64 = aggregator.annotation(names::DDP_PODS)?.parse().ok()?;
+    let (each, more) = (gpus.checked_div(pods)?, gpus.checked_rem(pods)?);
+    (each > 0).then(|| (0..pods).map(|pod| each + u64::from(pod < more)).collect())
 }

@@ -1,6 +1,8 @@
 //! Bodies of requests, read as leniently as the clients expect: keys in any case, others ignored, and whatever comes
 //! after the first value.
 
+use std::collections::BTreeSet;
+
 use muster_modelserving::quantity::Quantity;
 use serde_json::{Map, Value};
 
@@ -115,7 +117,8 @@ impl Failed {
         let object = Object::read(body)?;
         let collectors = object.names("collectors")?;
         let mut learners = object.names("learners")?;
-        learners.retain(|name| !collectors.contains(name));
+        let before: BTreeSet<&String> = collectors.iter().collect();
+        learners.retain(|name| !before.contains(name));
         Ok(Self {
             namespace: object.text("namespace")?,
             coordinator: object.text("coordinator")?,
@@ -165,7 +168,7 @@ impl Object {
                 return Err(undecodable(format!("{key} is {}, not a list", kind(other))));
             }
         };
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut names = Vec::new();
         for name in list {
             let name = match name {

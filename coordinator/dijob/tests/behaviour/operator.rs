@@ -179,6 +179,23 @@ fn what_is_left_of_a_learner_goes_after_a_minute() {
 }
 
 #[test]
+fn a_learner_that_was_whole_once_does_not_go_because_one_of_its_pods_is_drained() {
+    let mut world = World::new(&job());
+    world.nodes = vec![2];
+    world.create(&json!(null), &json!({"replicas": 1, "gpus": 4}));
+    let remnants = &mut Remnants::default();
+    gone(&world, remnants, 0);
+    let drained = world.names("ddp-learner").remove(1);
+    world.pods.remove(&drained);
+    gone(&world, remnants, 1);
+    assert_eq!(gone(&world, remnants, 600).0, [""; 0]);
+    let aggregator = world.names("aggregator").remove(0);
+    world.pods.remove(&aggregator);
+    gone(&world, remnants, 601);
+    assert_eq!(gone(&world, remnants, 661).0, world.names("ddp-learner"), "nobody is theirs");
+}
+
+#[test]
 fn an_aggregator_that_does_not_say_how_many_it_has_is_left_alone() {
     let mut world = World::new(&job());
     world.put("aggregator", "cartpole-aggregator-ddddd", json!({"phase": "Running"}));

@@ -142,6 +142,63 @@ fn with_the_first_of_a_group_all_are_replaced_and_a_later_one_goes_alone() {
     }
 }
 
+/// A logic learner of three pods; its aggregator, its master and one of its workers.
+fn split() -> (World, [String; 3]) {
+    let mut world = World::new(&job());
+    world.nodes = vec![2];
+    world.create(&json!(null), &json!({"replicas": 1, "gpus": 5}));
+    let of = |kind: &str| {
+        let mut all = world.names("ddp-learner").into_iter();
+        all.find(|name| world.pods[name].label(label::DDP) == kind).unwrap()
+    };
+    let (master, worker) = (of(label::DDP_MASTER), of(label::DDP_WORKER));
+    let aggregator = world.names("aggregator").remove(0);
+    (world, [aggregator, master, worker])
+}
+
+/// The first rank of each pod.
+fn starts(world: &World) -> Vec<String> {
+    let of = |name: &String| world.pods[name].variable("START_RANK").unwrap().to_owned();
+    let mut starts: Vec<_> = world.names("ddp-learner").iter().map(of).collect();
+    starts.sort_unstable();
+    starts
+}
+
+#[test]
+fn a_group_is_replaced_once_in_whatever_order_its_pods_are_reported() {
+    for order in [[2, 1], [1, 2], [2, 0], [0, 2], [1, 0], [0, 1]] {
+        let (mut world, pods) = split();
+        let before = world.names("ddp-learner");
+        let answer = world.failed(&order.map(|place| pods[place].as_str()));
+        assert_eq!(answer.0, 200, "{order:?}: {answer:?}");
+        assert_eq!(answer.1["data"]["learners"].as_array().unwrap().len(), 1, "{order:?}");
+        let after = world.names("ddp-learner");
+        assert!(after.iter().all(|name| !before.contains(name)), "{order:?}: {after:?}");
+        assert_eq!(starts(&world), ["0", "2", "4"], "{order:?}");
+        assert_eq!(world.names("aggregator").len(), 1, "{order:?}");
+    }
+}
+
+#[test]
+fn a_group_that_has_lost_a_pod_is_made_again_with_as_many_as_before() {
+    let (mut world, [aggregator, master, worker]) = split();
+    world.pods.remove(&worker);
+    world.nodes = vec![8];
+    assert_eq!(world.failed(&[&master]).0, 200);
+    assert_eq!(starts(&world), ["0", "2", "4"]);
+    assert_eq!(world.names("aggregator"), [aggregator]);
+}
+
+#[test]
+fn learners_of_more_pods_than_anybody_has_are_refused_before_anything_is_made() {
+    let mut world = World::new(&job());
+    world.nodes = vec![1];
+    let answer = world.create(&json!(null), &json!({"replicas": 1000, "gpus": 4096}));
+    let expected =
+        "learners.replicas is 1000, of 4097 pods each: at most 10000 pods in one request";
+    assert_eq!((answer.0, message(&answer), world.creates), (400, expected, 0));
+}
+
 #[test]
 fn what_is_reported_twice_was_replaced_already() {
     let mut world = World::new(&job());

@@ -1,7 +1,7 @@
 //! Pods and services of jobs, by job, with what was just made and without what was just deleted.
 //!
 //! What we have written is in here before the watch tells of it. Until it does, that the watch lacks what was made, or
-//! still has what was deleted, says nothing; after [`DOUBT`] the watch is believed.
+//! still has what was deleted, says nothing; after [`DOUBT`] the watch is believed, and what it has is taken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,6 +26,9 @@ use crate::watch::{Missed, Watch, drain, heard};
 
 /// What we have written should be seen after this long.
 const DOUBT: Duration = Duration::from_secs(30);
+
+/// How often it is looked for what has become doubtful.
+const DOUBTS: Duration = Duration::from_secs(5);
 
 /// A pod that was deleted by us is remembered for so long.
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -57,6 +60,8 @@ struct State {
     fresh: HashMap<Key, Instant>,
     /// Deleted by us: the uid.
     gone: HashMap<Key, (String, Instant)>,
+    /// Deleted by us, and perhaps still seen.
+    hidden: HashMap<Key, Instant>,
 }
 
 #[derive(Debug)]
@@ -90,9 +95,14 @@ impl Cache {
         }
         self.take(&Change::All);
         self.ready.send_replace(true);
+        let mut doubts = tokio::time::interval(DOUBTS);
         loop {
             let change = tokio::select! {
                 () = stop.cancelled() => return,
+                _ = doubts.tick() => {
+                    self.believe();
+                    continue;
+                }
                 change = pods.recv() => heard(change, |one| Change::Pod(place(one))),
                 change = services.recv() => heard(change, |one| Change::Service(place(one))),
             };
@@ -118,6 +128,12 @@ impl Cache {
     /// Hears of jobs whose pods or services have changed.
     pub fn subscribe(&self) -> broadcast::Receiver<Key> {
         self.changes.subscribe()
+    }
+
+    /// Takes what the watch has of all that was not seen in time: no change of it may come any more.
+    fn believe(&self) {
+        let doubtful = self.state.lock().doubtful();
+        doubtful.into_iter().for_each(|place| self.take(&Change::Pod(place)));
     }
 
     fn take(&self, change: &Change) {
@@ -239,6 +255,16 @@ impl State {
         self.insert(place.clone(), seen)
     }
 
+    /// Places of pods that the watch should have told of by now.
+    fn doubtful(&mut self) -> Vec<Key> {
+        let late = |since: &Instant| since.elapsed() >= DOUBT;
+        let fresh = self.fresh.iter().filter(|(_, since)| late(since));
+        let hidden = self.hidden.iter().filter(|(_, since)| late(since));
+        let places: Vec<Key> = fresh.chain(hidden).map(|(place, _)| place.clone()).collect();
+        self.hidden.retain(|_, since| !late(since));
+        places
+    }
+
     fn known(&self, place: &Key) -> Option<&Arc<Pod>> {
         let job = self.jobs.get(place)?;
         self.pods.get(&(place.0.clone(), job.clone()))?.get(&place.1)
@@ -268,6 +294,13 @@ impl State {
         let place = (pod.namespace().to_owned(), pod.name().to_owned());
         let key = (place.0.clone(), pod.label(label::JOB).to_owned());
         let version = |pod: &Pod| pod.metadata.resource_version.clone().unwrap_or_default();
+        match self.gone.get(&place) {
+            // It is on its way out, as we wanted.
+            Some((uid, _)) if uid == pod.uid() => return key,
+            // Another one has its name.
+            Some(_) => drop(self.gone.remove(&place)),
+            None => {}
+        }
         let newer =
             self.known(&place).is_none_or(|known| is_newer(&version(&pod), &version(known)));
         if newer {
@@ -282,6 +315,7 @@ impl State {
             self.gone.retain(|_, (_, since)| since.elapsed() < DOUBT);
         }
         self.gone.insert(place.clone(), (uid.to_owned(), Instant::now()));
+        self.hidden.insert(place.clone(), Instant::now());
         let same = self.known(&place).is_some_and(|known| known.uid() == uid);
         self.fresh.remove(&place);
         if same { self.forget(&place) } else { None }
@@ -369,6 +403,45 @@ mod tests {
         assert_eq!(state.known(&at("a")).map(|pod| pod.uid().to_owned()), Some("2".to_owned()));
         assert_eq!(state.deleted(at("a"), "1"), None, "it is another one");
         assert!(state.known(&at("a")).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_watch_never_tells_of_is_looked_at_again() {
+        let client = kube::Client::new(
+            tower::service_fn(|_: http::Request<kube::client::Body>| async {
+                Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody"))
+            }),
+            "rl",
+        );
+        let config = || kube::runtime::watcher::Config::default();
+        let api = kube::Api::all(client.clone());
+        let (pods, _pods) = crate::watch::watch::<JobPod>(api, config(), |_| {});
+        let api = kube::Api::all(client);
+        let (services, _services) = crate::watch::watch::<Service>(api, config(), |_| {});
+        let cache = Cache::new(pods, services);
+        // The watch has told of its beginning and of its end before we heard that it was made.
+        cache.made(pod("a", "1", "5"));
+        cache.believe();
+        assert!(cache.pod("rl", "a").is_some(), "the watch may be late");
+        let mut changes = cache.subscribe();
+        tokio::time::advance(DOUBT).await;
+        cache.believe();
+        assert!(cache.pod("rl", "a").is_none());
+        assert_eq!(changes.try_recv().unwrap(), at("cartpole"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_pod_under_the_name_of_a_deleted_one_is_known() {
+        let mut state = State::default();
+        state.made(pod("a", "1", "5"));
+        state.deleted(at("a"), "1");
+        state.made(pod("a", "1", "6"));
+        assert!(state.known(&at("a")).is_none(), "it is on its way out");
+        state.made(pod("a", "2", "7"));
+        assert!(state.known(&at("a")).is_some() && state.gone.is_empty());
+        state.deleted(at("a"), "2");
+        tokio::time::advance(DOUBT).await;
+        assert_eq!((state.doubtful(), state.doubtful()), (vec![at("a")], vec![]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod as ApiPod, Service};
 use kube::api::Api;
-use muster_dijob::api::Status;
+use muster_dijob::api::{Status, phase};
 use muster_dijob::operator::{self, Event, Remnants, ServiceSeen, Step};
 use muster_dijob::pod::Pod;
 use tokio::time::Instant;
@@ -18,6 +18,9 @@ use crate::write::WriteError;
 
 /// A service that we have made should be seen after this long.
 const DOUBT: Duration = Duration::from_secs(10);
+
+/// A job that was looked at as it was before is looked at again after this.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// What is known of a job between two looks.
 pub struct Memory {
@@ -140,6 +143,10 @@ async fn handle(
     let services = memory.services(services, read.uid());
     let make = &outlets.settings.make;
     let pass = operator::reconcile(&read, &pods, &services, &mut memory.remnants, make, now);
+    let makes_pods = pass.steps.iter().any(|step| matches!(step, Step::CreatePod(_)));
+    if makes_pods && is_behind(key, job, memory, outlets).await? {
+        return Ok(Ended::Done(Some(AT_ONCE)));
+    }
     for step in &pass.steps {
         match act(key, step, memory, sources, outlets).await {
             Ok(true) => say(outlets, job, step.done()),
@@ -166,7 +173,35 @@ async fn handle(
         tracing::warn!(namespace = key.0, job = key.1, reason = "trouble", "a DIJob: {trouble}");
         return Ok(Ended::Failed);
     }
-    Ok(Ended::Done(pass.again))
+    // A service that is never seen is made again.
+    let doubt = (!memory.made.is_empty()).then_some(DOUBT);
+    Ok(Ended::Done(pass.again.into_iter().chain(doubt).min()))
+}
+
+/// Whether the job has ended by now, or is another one: our picture of it may be older than that of its pods, and what
+/// has ended is not begun again.
+async fn is_behind(
+    key: &Key,
+    job: &Job,
+    memory: &mut Memory,
+    outlets: &Outlets,
+) -> Result<bool, WriteError> {
+    let Some(live) = live(key, outlets).await? else { return Ok(true) };
+    let ended = live.status().is_some_and(|status| phase::is_final(&status.phase));
+    let behind = live.0.metadata.uid != job.0.metadata.uid
+        || live.0.metadata.deletion_timestamp.is_some()
+        || ended;
+    if behind {
+        memory.written = Some(Arc::new(live));
+    }
+    Ok(behind)
+}
+
+/// The job as the API server has it now.
+async fn live(key: &Key, outlets: &Outlets) -> Result<Option<Job>, WriteError> {
+    let api = kinds::raw::<Job>(outlets.writer.client().clone(), &key.0);
+    let found = outlets.writer.look(&api, &key.1).await?;
+    Ok(found.and_then(|found| serde_json::from_value(serde_json::to_value(found).ok()?).ok()))
 }
 
 /// Does a step; whether anything has come of it.
@@ -194,7 +229,22 @@ async fn act(
                     }
                     Ok(true)
                 }
-                Err(WriteError::Exists { .. }) => Ok(false),
+                Err(error @ WriteError::Exists { .. }) => {
+                    // Ours, and not seen yet; or somebody else's, which must be said.
+                    let found = writer.look(&pods, pod.name()).await?;
+                    let found = found.and_then(|found| serde_json::to_value(found).ok());
+                    let found: Option<Pod> =
+                        found.and_then(|found| serde_json::from_value(found).ok());
+                    let job = |pod: &Pod| pod.job().map(|owner| owner.uid.clone());
+                    match found {
+                        Some(found) if job(&found) == job(pod) => {
+                            sources.cache.made(found);
+                            Ok(false)
+                        }
+                        Some(_) => Err(error),
+                        None => Ok(false),
+                    }
+                }
                 Err(error) => Err(error),
             }
         }
@@ -206,8 +256,8 @@ async fn act(
                 Err(WriteError::Exists { .. }) => false,
                 Err(error) => return Err(error),
             };
-            memory.made.insert(name, Instant::now());
             if new {
+                memory.made.insert(name, Instant::now());
                 outlets.metrics.wrote("create", "Service");
             }
             Ok(new)
@@ -249,13 +299,18 @@ async fn write_status(
     let uid = job.0.metadata.uid.clone().unwrap_or_default();
     let api: Api<Job> = Api::namespaced(outlets.writer.client().clone(), &key.0);
     let value = serde_json::to_value(status).unwrap_or_default();
-    match outlets.writer.status(&api, &key.1, &uid, value).await {
+    match outlets.writer.status_at(&api, &key.1, (&uid, job.version()), value).await {
         Ok(written) => {
             outlets.metrics.wrote("status", "DIJob");
             memory.written = Some(Arc::new(written));
             Ok(())
         }
         Err(WriteError::Gone { .. }) => Ok(()),
+        Err(error @ WriteError::Conflict { .. }) => {
+            // The next look is at the job as it is by now.
+            memory.written = live(key, outlets).await?.map(Arc::new);
+            Err(error)
+        }
         Err(error) => Err(error),
     }
 }
