@@ -1,5 +1,8 @@
 //! What a cycle decides, and why.
 
+mod lawful;
+mod waiting;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -257,67 +260,6 @@ impl Session<'_> {
         annotations
     }
 
-    /// Why a pod may lose its place.
-    pub(crate) fn why_lawful(&self, task: TaskId, cause: &Cause) -> String {
-        let queue_of = |job: JobId| self.snapshot.jobs[job].queue;
-        let victim = self.snapshot.tasks[task].job;
-        let name = |queue| self.snapshot.queues[queue].name.as_str();
-        match (cause.action, victim, cause.beneficiary) {
-            ("reclaim", Some(victim), Some(winner)) => {
-                let (Some(from), Some(to)) = (queue_of(victim), queue_of(winner)) else {
-                    return String::new();
-                };
-                let amounts = |queue| {
-                    let text = |quantities: Option<Quantities>| {
-                        let [cpu, memory, gpu] = quantities.unwrap_or([0.0; 3]);
-                        format!("{gpu} accelerators, {cpu}m CPU, {memory} bytes")
-                    };
-                    format!(
-                        "has {}, quota {}, fair share {}",
-                        text(self.queue_allocated(queue)),
-                        text(self.queue_deserved(queue)),
-                        text(self.fair_share(queue))
-                    )
-                };
-                format!(
-                    "queue {} is above its share for queue {}: {} {}; {} {}",
-                    name(from),
-                    name(to),
-                    name(from),
-                    amounts(from),
-                    name(to),
-                    amounts(to)
-                )
-            }
-            ("preempt", Some(victim), Some(winner)) => {
-                let (low, high) = (&self.snapshot.jobs[victim], &self.snapshot.jobs[winner]);
-                format!(
-                    "priority {} gives way to {} in queue {}",
-                    low.priority, high.priority, high.queue_name
-                )
-            }
-            ("consolidation", ..) => "it has another place, and the move makes room".to_owned(),
-            (_, Some(victim), _) => {
-                let needs: Vec<String> = self.snapshot.jobs[victim]
-                    .pod_sets
-                    .iter()
-                    .map(|set| {
-                        let spec = &self.snapshot.pod_sets[*set];
-                        format!(
-                            "{} of {} in {}",
-                            self.state.pod_sets[*set].used, spec.min, spec.name
-                        )
-                    })
-                    .collect();
-                format!(
-                    "its group has run with too few pods for longer than its grace: {}",
-                    needs.join(", ")
-                )
-            }
-            _ => String::new(),
-        }
-    }
-
     /// What was decided.
     pub fn decisions(&mut self) -> Decisions {
         let mut decisions = std::mem::take(&mut self.ledger.decisions);
@@ -373,82 +315,5 @@ impl Session<'_> {
             .entries()
             .filter_map(|(id, queue)| Some((queue.name.clone(), Share::from(self.fair_share(id)?))))
             .collect()
-    }
-
-    /// What keeps a group waiting, if it waits.
-    fn waiting(&self, id: JobId) -> Option<Waiting> {
-        let job = &self.snapshot.jobs[id];
-        let sets = &job.pod_sets;
-        let gated: usize = sets.iter().map(|set| self.state.pod_sets[*set].gated).sum();
-        let pods = self.state.jobs[id].pending + gated;
-        if pods == 0 && job.strays.is_empty() {
-            return None;
-        }
-        let simple = |reason: Reason, message: String| Waiting {
-            reason,
-            message,
-            pods,
-            placed: 0,
-            needed: 0,
-            nodes: BTreeMap::new(),
-        };
-        let gang = crate::state::Gang::whole(id);
-        Some(match (job.queue, self.ledger.refusals.get(&id)) {
-            (None, _) => simple(
-                Reason::QueueDoesNotExist,
-                format!(
-                    "queue {} does not exist, or a queue above it: create it, or name another",
-                    job.queue_name
-                ),
-            ),
-            (Some(queue), _) if !self.snapshot.queues[queue].is_leaf() => simple(
-                Reason::QueueIsNotALeaf,
-                format!("queue {} has queues below it: name one of those", job.queue_name),
-            ),
-            (_, Some(attempt)) => Waiting {
-                reason: attempt.refusal.reason,
-                message: attempt.refusal.message.clone(),
-                pods,
-                placed: attempt.placed,
-                needed: attempt.needed,
-                nodes: attempt.nodes.clone(),
-            },
-            _ if !self.is_ready(&gang, crate::snapshot::ROOT) => self.not_ready(id, pods),
-            _ if pods == 0 => simple(
-                Reason::UnknownSubGroup,
-                format!("{} pods name a subgroup that does not exist", job.strays.len()),
-            ),
-            _ => simple(
-                Reason::NoRoom,
-                "it was not tried: the queue's depth for this cycle is used up".to_owned(),
-            ),
-        })
-    }
-
-    fn not_ready(&self, id: JobId, pods: usize) -> Waiting {
-        let job = &self.snapshot.jobs[id];
-        let mut missing = Vec::new();
-        for set in &job.pod_sets {
-            let (spec, count) = (&self.snapshot.pod_sets[*set], self.state.pod_sets[*set]);
-            let ready = count.alive.saturating_sub(count.gated);
-            if ready < spec.min as usize {
-                missing.push(format!("{} has {ready} of {} pods", spec.name, spec.min));
-            }
-        }
-        let impossible = job.members.iter().any(|member| match &member.kind {
-            crate::snapshot::MemberKind::Set { min: Some(min), children } => {
-                *min as usize > children.len()
-            }
-            _ => false,
-        });
-        let (reason, message) = if impossible {
-            let message =
-                "minSubGroup asks for more subgroups than there are: lower it, or add subgroups";
-            (Reason::ImpossibleSubGroups, message.to_owned())
-        } else {
-            (Reason::NotEnoughPods, format!("it waits for pods: {}", missing.join(", ")))
-        };
-        let needed = job.pod_sets.iter().map(|set| self.snapshot.pod_sets[*set].min as usize).sum();
-        Waiting { reason, message, pods, placed: 0, needed, nodes: BTreeMap::new() }
     }
 }

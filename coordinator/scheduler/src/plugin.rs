@@ -52,7 +52,7 @@ pub const BUILT_IN: &[(&str, Build)] = &[
     (name::PRIORITY, |_| Box::new(priority::Priority)),
     (name::NODE_AVAILABILITY, |_| Box::new(node_availability::NodeAvailability)),
     (name::RESOURCE_TYPE, |_| Box::new(resource_type::ResourceType)),
-    (name::POD_AFFINITY, |_| Box::new(pod_affinity::PodAffinityOrder)),
+    (name::POD_AFFINITY, |_| Box::<pod_affinity::PodAffinityOrder>::default()),
     (name::ELASTIC, |_| Box::new(elastic::Elastic)),
     (name::KUBEFLOW, |_| Box::new(kubeflow::Kubeflow)),
     (name::RAY, |_| Box::new(ray::Ray)),

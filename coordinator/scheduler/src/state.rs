@@ -142,6 +142,17 @@ impl State {
         self.changes.get(clock..).unwrap_or(&[])
     }
 
+    /// Nodes that changed since a point, those that changed often perhaps named often; all nodes if that is less to do.
+    pub fn to_look_at(&self, clock: usize) -> impl Iterator<Item = NodeId> + '_ {
+        let changed = self.changed_since(clock);
+        let all = changed.len() > self.nodes.len();
+        let every = all.then(|| self.nodes.ids()).into_iter().flatten();
+        let some = if all { &[][..] } else { changed };
+        // A node that changes again right after is looked at then.
+        let last = some.iter().enumerate().filter(|(at, node)| some.get(at + 1) != Some(*node));
+        every.chain(last.map(|(_, node)| *node))
+    }
+
     /// The point up to which changes are known.
     pub fn clock(&self) -> usize {
         self.changes.len()

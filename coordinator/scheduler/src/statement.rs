@@ -304,3 +304,111 @@ impl Session<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        config::Config,
+        framework::{NodeSet, Registry},
+        input::{Limits, load},
+        snapshot::{Id, QueueId, build},
+        state::{Gang, NodeState, State},
+    };
+
+    /// A node with a whole device taken, one shared by two, one shared by one; and groups that wait.
+    fn cluster() -> Value {
+        let pod = |name: &str, group: &str, marks: Value, gpus: &str, node: &str, device: &str| {
+            let mut annotations = marks;
+            annotations["pod-group-name"] = json!(group);
+            json!({"metadata": {"name": name, "namespace": "ns", "uid": name, "annotations": annotations,
+                    "labels": {"runai-gpu-group": device}},
+                "spec": {"nodeName": node, "schedulerName": "kai-scheduler",
+                    "containers": [{"resources": {"requests": {"cpu": "1", "nvidia.com/gpu": gpus}}}]},
+                "status": {"phase": if node.is_empty() { "Pending" } else { "Running" }}})
+        };
+        let part = |size: &str| json!({"gpu-fraction": size});
+        let node = |name: &str| {
+            json!({"metadata": {"name": name, "labels": {"nvidia.com/gpu.memory": "80000"}},
+            "status": {"allocatable": {"cpu": "64", "memory": "64Gi", "pods": "50", "nvidia.com/gpu": "4"}}})
+        };
+        let group = |name: &str| json!({"metadata": {"name": name, "namespace": "ns"}, "spec": {"queue": "q"}});
+        let groups = ["whole", "x", "y", "z", "new", "more"].map(group);
+        json!({"now": "2026-01-01T00:00:00Z", "nodes": [node("a"), node("b")],
+            "queues": [{"metadata": {"name": "q"}, "spec": {"resources": {
+                "gpu": {"quota": 8, "limit": -1, "overQuotaWeight": 1},
+                "cpu": {"quota": -1, "limit": -1}, "memory": {"quota": -1, "limit": -1}}}}],
+            "podGroups": groups,
+            "pods": [pod("whole", "whole", json!({}), "1", "a", "w"), pod("x", "x", part("0.5"), "0", "a", "d0"),
+                pod("y", "y", part("0.25"), "0", "a", "d0"), pod("z", "z", part("0.3"), "0", "a", "d1"),
+                pod("new", "new", part("0.7"), "0", "", ""), pod("more", "more", json!({}), "2", "", "")]})
+    }
+
+    type Numbers = (Vector, Vector, Vector, Vec<SharedDevice>, Vec<String>);
+
+    fn numbers(state: &State) -> Vec<Numbers> {
+        let pods = |node: &NodeState| {
+            let mut pods: Vec<String> = node.pods.iter().map(|pod| format!("{pod:?}")).collect();
+            pods.sort();
+            pods
+        };
+        let of = |node: &NodeState| {
+            (
+                node.idle.clone(),
+                node.used.clone(),
+                node.releasing.clone(),
+                node.shared.clone(),
+                pods(node),
+            )
+        };
+        state.nodes.iter().map(of).collect()
+    }
+
+    #[test]
+    fn what_is_undone_leaves_no_trace() {
+        let document = load(cluster().to_string().as_bytes(), Limits::default()).unwrap();
+        let config = Config::of_document(&document, &[]).unwrap();
+        let snapshot = build(&document.input, &config.params, document.input.now.unwrap());
+        let mut session = Session::open(&snapshot, &config, &Registry::default());
+        let queue = QueueId::of(0);
+        let (before, tasks, share) = (
+            numbers(&session.state),
+            format!("{:?}", session.state.tasks),
+            session.queue_allocated(queue),
+        );
+        // All who run lose their place, in every order of two; then everybody is placed anew.
+        let running: Vec<TaskId> = snapshot
+            .tasks
+            .ids()
+            .filter(|task| snapshot.tasks[*task].status == Status::Running)
+            .collect();
+        assert_eq!(running.len(), 4);
+        for first in &running {
+            for second in &running {
+                let mut statement = Statement::default();
+                session.evict(&mut statement, *first);
+                if second != first {
+                    session.evict(&mut statement, *second);
+                }
+                let checkpoint = statement.checkpoint();
+                for job in snapshot.jobs.ids() {
+                    session.allocate_gang(&mut statement, &NodeSet::All, &Gang::whole(job), true);
+                }
+                assert!(statement.checkpoint() > checkpoint);
+                session.rollback(&mut statement, checkpoint);
+                for job in snapshot.jobs.ids().rev() {
+                    session.allocate_gang(&mut statement, &NodeSet::All, &Gang::whole(job), false);
+                }
+                session.discard(&mut statement);
+                assert_eq!(numbers(&session.state), before);
+                assert_eq!(format!("{:?}", session.state.tasks), tasks);
+                let [cpu, memory, gpu] = session.queue_allocated(queue).unwrap();
+                let [cpu_before, memory_before, gpu_before] = share.unwrap();
+                assert_eq!((cpu, memory), (cpu_before, memory_before));
+                assert!((gpu - gpu_before).abs() < 1e-9);
+            }
+        }
+    }
+}

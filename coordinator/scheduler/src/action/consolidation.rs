@@ -75,14 +75,14 @@ fn is_enough(session: &Session<'_>, gang: &Gang) -> bool {
             state.releasing_gpus(node, &snapshot.dimensions),
         ] {
             gpus += more;
-            memory += mebibytes;
+            memory = i64::saturating_add(memory, mebibytes);
         }
     }
     let (mut asked_gpus, mut asked_memory) = (0.0, 0);
     for task in session.to_allocate(gang, false).iter() {
         let gpu = &snapshot.classes[snapshot.tasks[*task].class].gpu;
         asked_gpus += gpu.quota();
-        asked_memory += gpu.memory + gpu.slice_memory;
+        asked_memory = gpu.memory.saturating_add(gpu.slice_memory).saturating_add(asked_memory);
     }
     gpus >= asked_gpus && memory >= asked_memory
 }

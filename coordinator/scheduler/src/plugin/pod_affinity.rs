@@ -16,8 +16,14 @@ use crate::{
     snapshot::{Class, ClassId, NodeId, TaskId},
 };
 
+/// Weights by label and value.
+type Pulls = BTreeMap<(String, String), i64>;
+
 /// Pods near pods, or away from them, as they would rather be.
-pub struct PodAffinityOrder;
+#[derive(Default)]
+pub struct PodAffinityOrder {
+    known: RefCell<BTreeMap<ClassId, Known<Pulls>>>,
+}
 
 /// What a class meets in a state of the cluster.
 #[derive(Debug, Default)]
@@ -30,13 +36,13 @@ struct Meets {
     first: bool,
 }
 
-/// What a class meets, when that was looked at, and for which pod.
-type Known = (usize, TaskId, Rc<Meets>);
+/// When something was looked at, for which pod, and what was seen.
+type Known<T> = (usize, TaskId, Rc<T>);
 
 /// What classes meet.
 #[derive(Default)]
 pub(super) struct Affinities {
-    known: RefCell<BTreeMap<ClassId, Known>>,
+    known: RefCell<BTreeMap<ClassId, Known<Meets>>>,
 }
 
 fn terms(class: &Class, anti: bool) -> Option<&PodAffinity> {
@@ -150,37 +156,61 @@ impl Plugin for PodAffinityOrder {
         if !view.snapshot.any_pod_affinity {
             return Some(0.0);
         }
-        let snapshot = view.snapshot;
-        let class = &snapshot.classes[snapshot.tasks[task].class];
+        let labels = &view.snapshot.nodes[node].labels;
+        let pulls = self.pulls(view, task);
+        let here = pulls.iter().filter(|((key, value), _)| labels.get(key) == Some(value.as_str()));
+        Some(here.map(|(_, weight)| *weight).sum::<i64>() as f64 * score::POD_AFFINITY)
+    }
+}
+
+// === impl PodAffinityOrder ===
+
+impl PodAffinityOrder {
+    /// How much each value of a label pulls a pod, worked out once for a class and a state of the cluster.
+    fn pulls(&self, view: View<'_>, task: TaskId) -> Rc<Pulls> {
+        let (id, clock) = (view.snapshot.tasks[task].class, view.state.clock());
+        if let Some((at, of, pulls)) = self.known.borrow().get(&id)
+            && *at == clock
+            && *of == task
+        {
+            return Rc::clone(pulls);
+        }
+        let pulls = Rc::new(look_for_pulls(view, task, id));
+        self.known.borrow_mut().insert(id, (clock, task, Rc::clone(&pulls)));
+        pulls
+    }
+}
+
+fn look_for_pulls(view: View<'_>, task: TaskId, id: ClassId) -> Pulls {
+    let snapshot = view.snapshot;
+    let class = &snapshot.classes[id];
+    let mut pulls = Pulls::new();
+    for (node, state) in view.state.nodes.entries() {
         let labels = &snapshot.nodes[node].labels;
-        let mut sum: i64 = 0;
-        for (other_node, state) in view.state.nodes.entries() {
-            let other_labels = &snapshot.nodes[other_node].labels;
-            let near = |term: &PodAffinityTerm| {
-                let value = labels.get(&term.topology_key);
-                value.is_some() && value == other_labels.get(&term.topology_key)
-            };
-            for pod in state.pods.iter().filter(|pod| pod.task != task) {
-                let other = &snapshot.classes[snapshot.tasks[pod.task].class];
-                for (anti, sign) in [(false, 1), (true, -1)] {
-                    for (owner, target) in [(class, other), (other, class)] {
-                        for term in
-                            terms(owner, anti).map_or(&[][..], |affinity| &affinity.preferred)
-                        {
-                            let weighted = &term.pod_affinity_term;
-                            if near(weighted) && means(weighted, owner, target) {
-                                sum += sign * i64::from(term.weight);
-                            }
-                        }
-                    }
-                }
-                for term in terms(other, false).map_or(&[][..], |affinity| &affinity.required) {
-                    if near(term) && means(term, other, class) {
-                        sum += 1;
+        let mut pull = |term: &PodAffinityTerm, weight: i64| {
+            if let Some(value) = labels.get(&term.topology_key) {
+                *pulls.entry((term.topology_key.clone(), value.to_owned())).or_insert(0) += weight;
+            }
+        };
+        for pod in state.pods.iter().filter(|pod| pod.task != task) {
+            let other = &snapshot.classes[snapshot.tasks[pod.task].class];
+            for (anti, sign) in [(false, 1), (true, -1)] {
+                for (owner, target) in [(class, other), (other, class)] {
+                    let preferred =
+                        terms(owner, anti).map_or(&[][..], |affinity| &affinity.preferred);
+                    for term in preferred
+                        .iter()
+                        .filter(|term| means(&term.pod_affinity_term, owner, target))
+                    {
+                        pull(&term.pod_affinity_term, sign * i64::from(term.weight));
                     }
                 }
             }
+            let required = terms(other, false).map_or(&[][..], |affinity| &affinity.required);
+            for term in required.iter().filter(|term| means(term, other, class)) {
+                pull(term, 1);
+            }
         }
-        Some(sum as f64 * score::POD_AFFINITY)
     }
+    pulls
 }

@@ -70,8 +70,35 @@ impl JobOrder {
             nodes: BTreeMap::new(),
             popped: BTreeMap::new(),
         };
+        // By queue, queues in the order in which they come up.
+        let mut queues: Vec<(QueueId, Vec<Gang>)> = Vec::new();
+        let mut place: BTreeMap<QueueId, usize> = BTreeMap::new();
         for gang in jobs {
-            if order.takes(session, &gang) {
+            let Some(queue) = session.snapshot.jobs[gang.job].queue else { continue };
+            if !order.takes(session, &gang) {
+                continue;
+            }
+            let at = *place.entry(queue).or_insert_with(|| {
+                queues.push((queue, Vec::new()));
+                queues.len() - 1
+            });
+            if let Some((_, gangs)) = queues.get_mut(at) {
+                gangs.push(gang);
+            }
+        }
+        for (_, mut gangs) in queues {
+            // The likely first go in first: then hardly anybody has to be passed on the way up. A queue that keeps only
+            // some of its groups has its own idea of which.
+            if options.depth.is_none() {
+                gangs.sort_by_key(|gang| {
+                    let job = &session.snapshot.jobs[gang.job];
+                    (std::cmp::Reverse(job.priority), job.created, gang.job)
+                });
+                if options.victims {
+                    gangs.reverse();
+                }
+            }
+            for gang in gangs {
                 order.push(session, gang);
             }
         }

@@ -166,12 +166,7 @@ impl Session<'_> {
             Some(mut index) => {
                 let from = index.clock;
                 index.clock = clock;
-                let changed = self.state.changed_since(from);
-                for (at, node) in changed.iter().copied().enumerate() {
-                    // A node that changes again later is looked at then.
-                    if changed.get(at + 1) == Some(&node) {
-                        continue;
-                    }
+                for node in self.state.to_look_at(from) {
                     let fixed = index.get(node).and_then(|known| known.fixed);
                     let refusal = fixed.or_else(|| self.moving_refusal(class, task, node));
                     let score = self.score(task, node);

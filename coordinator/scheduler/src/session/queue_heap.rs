@@ -94,3 +94,37 @@ impl<T> Heap<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_leave_in_order() {
+        let mut heap = Heap::new(None);
+        for item in [5, 1, 4, 2, 3] {
+            heap.push(item, |a, b| a < b);
+        }
+        let order: Vec<i32> = std::iter::from_fn(|| heap.pop(|a, b| a < b)).collect();
+        assert_eq!(order, [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn an_order_that_contradicts_itself_ends_all_the_same() {
+        let mut heap = Heap::new(None);
+        for item in 0..50 {
+            heap.push(item, |_, _| true);
+        }
+        heap.fix_top(|_, _| true);
+        assert_eq!(std::iter::from_fn(|| heap.pop(|_, _| true)).count(), 50);
+    }
+
+    #[test]
+    fn a_full_heap_loses_the_end_of_its_array() {
+        let mut heap = Heap::new(Some(2));
+        for item in [3, 1, 2] {
+            heap.push(item, |a, b| a < b);
+        }
+        assert_eq!((heap.len(), heap.peek()), (2, Some(&1)));
+    }
+}

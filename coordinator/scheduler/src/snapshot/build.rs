@@ -2,6 +2,7 @@
 //!
 //! Names are sorted before they get ids, so that the order of ids breaks every tie by name.
 
+mod constraint;
 mod group;
 pub(super) mod node;
 mod pod;

@@ -290,7 +290,7 @@ impl NodeState {
             memory += node.gpu_memory - device.allocated;
         }
         let whole = dimensions.accelerators(&self.idle);
-        (gpus + whole, memory + whole as i64 * node.gpu_memory)
+        (gpus + whole, (whole as i64).saturating_mul(node.gpu_memory).saturating_add(memory))
     }
 
     /// Devices about to be free, parts added up, and mebibytes of them.
@@ -303,7 +303,7 @@ impl NodeState {
             memory += device.releasing;
         }
         let whole = dimensions.accelerators(&self.releasing);
-        (gpus + whole, memory + whole as i64 * node.gpu_memory)
+        (gpus + whole, (whole as i64).saturating_mul(node.gpu_memory).saturating_add(memory))
     }
 
     /// Devices free now or soon, parts added up.

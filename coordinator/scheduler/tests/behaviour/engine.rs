@@ -188,3 +188,40 @@ fn a_gang_can_require_one_super_pod_of_those_that_agents_tell() {
         .with("topologies", topology);
     assert_eq!(told(&world.decide()), ["bind g-0 b", "bind g-1 b", "bind g-2 c", "bind g-3 c"]);
 }
+
+#[test]
+fn pods_go_near_pods_as_they_must_and_as_they_would_rather() {
+    let near =
+        |key: &str| json!({"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": key});
+    let pod = |name: &str, node: &str, labels: serde_json::Value, affinity: serde_json::Value| {
+        json!({"metadata": {"name": name, "namespace": "ns", "uid": name, "labels": labels,
+                "annotations": {"pod-group-name": name}},
+            "spec": {"nodeName": node, "schedulerName": "kai-scheduler", "affinity": affinity,
+                "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+            "status": {"phase": if node.is_empty() { "Pending" } else { "Running" }}})
+    };
+    let must =
+        json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near("host")]}});
+    let must_not = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near("host")]}});
+    let rather = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
+        [{"weight": 1, "podAffinityTerm": near("host")}]}});
+    let pods = json!([
+        pod("db", "b", json!({"app": "db"}), json!({})),
+        pod("must", "", json!({}), must),
+        pod("not", "", json!({}), must_not),
+        pod("rather", "", json!({}), rather)
+    ]);
+    let plugins = ["predicates", "proportion", "nodeavailability", "nodeplacement", "podaffinity"];
+    let plugins: Vec<_> = plugins.iter().map(|name| json!({"name": name})).collect();
+    let mut world = World::new()
+        .node("a", 0, json!({"host": "a"}))
+        .node("b", 0, json!({"host": "b"}))
+        .queue("q", -1.0);
+    for group in ["db", "must", "not", "rather"] {
+        world = world.group(group, "q", json!({}));
+    }
+    let world = world
+        .with("pods", pods)
+        .config(json!({"actions": "allocate", "tiers": [{"plugins": plugins}]}));
+    assert_eq!(told(&world.decide()), ["bind must b", "bind not a", "bind rather b"]);
+}

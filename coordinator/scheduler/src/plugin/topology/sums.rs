@@ -48,8 +48,8 @@ impl Sums {
     pub(super) fn refresh(&mut self, view: View<'_>, id: TopologyId) {
         let from = self.clock;
         self.clock = view.state.clock();
-        for node in view.state.changed_since(from) {
-            self.look(view, id, *node);
+        for node in view.state.to_look_at(from) {
+            self.look(view, id, node);
         }
     }
 
@@ -133,8 +133,8 @@ impl Kind {
     fn refresh(&mut self, view: View<'_>, id: TopologyId) {
         let from = self.clock;
         self.clock = view.state.clock();
-        for node in view.state.changed_since(from) {
-            self.look(view, id, *node);
+        for node in view.state.to_look_at(from) {
+            self.look(view, id, node);
         }
     }
 

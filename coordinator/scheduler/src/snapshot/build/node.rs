@@ -171,11 +171,13 @@ pub fn amount_of(
 }
 
 fn gpu_memory(label: Option<&str>) -> (i64, bool) {
-    let Some(memory) = label.and_then(|text| text.parse::<i64>().ok()) else {
+    let Some(memory) =
+        label.and_then(|text| text.parse::<i64>().ok()).filter(|memory| *memory >= 0)
+    else {
         return (UNKNOWN_MEMORY, false);
     };
     let mebibytes = if memory >= TEBIBYTE { memory / TEBIBYTE } else { memory };
-    (mebibytes - mebibytes % 100, true)
+    ((mebibytes - mebibytes % 100).max(1), true)
 }
 
 fn conditions(node: &NodeObject) -> Vec<&'static str> {
