@@ -14,8 +14,6 @@ mod table;
 mod task;
 mod topology;
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 
 use crate::config::Params;
@@ -59,8 +57,6 @@ pub struct Snapshot {
     pub topologies: Table<TopologyId, Topology>,
     /// Names of shared devices.
     pub groups: Vec<String>,
-    /// Config maps that exist: `namespace/name`.
-    pub config_maps: BTreeSet<String>,
     /// The least memory of a device, among nodes that say.
     pub min_gpu_memory: Option<i64>,
     /// The most.

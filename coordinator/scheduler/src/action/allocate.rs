@@ -1,7 +1,5 @@
 //! Places what fits, group by group, in the order of queues.
 
-use std::collections::BTreeMap;
-
 use crate::{
     config::ActionName,
     decisions::Cause,
@@ -54,9 +52,4 @@ fn must_wait(snapshot: &Snapshot, state: &State, job: JobId) -> bool {
         let count = state.pod_sets[*set];
         count.pipelined > 0 && count.active - count.pipelined < snapshot.pod_sets[*set].min as usize
     })
-}
-
-/// An empty histogram.
-pub(super) fn no_nodes() -> BTreeMap<String, u32> {
-    BTreeMap::new()
 }

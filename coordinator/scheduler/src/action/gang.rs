@@ -3,6 +3,8 @@
 //! Each part of the group's tree gets sets of nodes from the plugins and tries them one after the other. Within a set
 //! pods are placed greedily; if one finds no node, the set is given up.
 
+use std::collections::BTreeMap;
+
 use crate::{
     decisions::Attempt,
     framework::{NodeSet, Subset},
@@ -57,7 +59,7 @@ impl Session<'_> {
             Err(refusal) => {
                 if !promise {
                     let needed = tasks.len();
-                    let nodes = super::allocate::no_nodes();
+                    let nodes = BTreeMap::new();
                     self.ledger.attempt(gang.job, Attempt { refusal, placed: 0, needed, nodes });
                 }
                 return false;

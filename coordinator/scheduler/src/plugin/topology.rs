@@ -165,13 +165,14 @@ impl TopologyAware {
         if domains.is_empty() {
             return Err(nowhere(constraint.required.as_deref().unwrap_or("domain")));
         }
+        let sets = domains.into_iter().map(|domain| within(sums.nodes(domain), nodes)).collect();
         if let Some(depth) = preferred {
             let order = levels.get(depth).map_or(&[][..], Vec::as_slice);
             let scores = Rc::new(node_scores(topology, order));
             self.scores.insert(subset.member, scores);
             self.scored = Some(subset.gang.job);
         }
-        Ok(domains.into_iter().map(|domain| within(topology, domain, nodes)).collect())
+        Ok(sets)
     }
 }
 
@@ -368,10 +369,9 @@ fn node_scores(topology: &Topology, order: &[usize]) -> BTreeMap<NodeId, f64> {
 }
 
 /// Nodes of a domain that are in a set.
-fn within(topology: &Topology, domain: usize, nodes: &NodeSet) -> NodeSet {
-    let own = topology.domains.get(domain).map_or(&[][..], |domain| &domain.nodes);
+fn within(own: Rc<[NodeId]>, nodes: &NodeSet) -> NodeSet {
     match nodes {
-        NodeSet::All => NodeSet::Some(own.into()),
+        NodeSet::All => NodeSet::Some(own),
         NodeSet::Some(list) => NodeSet::Some(
             own.iter().copied().filter(|node| list.binary_search(node).is_ok()).collect(),
         ),

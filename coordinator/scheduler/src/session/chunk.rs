@@ -269,11 +269,4 @@ impl Session<'_> {
     pub fn used(&self, job: JobId) -> usize {
         self.snapshot.jobs[job].pod_sets.iter().map(|set| self.state.pod_sets[*set].used).sum()
     }
-
-    /// Whether a group has more pods than it needs.
-    pub fn is_elastic(&self, job: JobId) -> bool {
-        let sets = &self.snapshot.jobs[job].pod_sets;
-        sets.iter()
-            .any(|set| (self.snapshot.pod_sets[*set].min as usize) < self.state.pod_sets[*set].all)
-    }
 }

@@ -71,11 +71,6 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     // Only asked by name: its order decides nothing.
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
     let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes);
-    let config_maps: BTreeSet<String> = input
-        .config_maps
-        .iter()
-        .map(|map| format!("{}/{}", map.metadata.namespace, map.metadata.name))
-        .collect();
     let known =
         || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
@@ -98,7 +93,6 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         queues,
         topologies,
         groups: builder.groups,
-        config_maps,
         min_gpu_memory,
         max_gpu_memory,
         largest,

@@ -1,5 +1,7 @@
 //! Running sums of what domains have left, and of how many pods of a kind they have room for.
 
+use std::rc::Rc;
+
 use crate::{
     framework::View,
     snapshot::{GPU, Id, NodeId, PODS, TopologyId, Vector, at},
@@ -15,6 +17,8 @@ pub(super) struct Sums {
     /// What each node had when it was last counted.
     nodes: Vec<Vector>,
     kinds: Vec<Kind>,
+    /// Nodes of each domain, ready to be handed out.
+    sets: Vec<Rc<[NodeId]>>,
 }
 
 /// How many pods of a kind nodes and domains have room for.
@@ -37,6 +41,7 @@ impl Sums {
             free: vec![zero.clone(); topology.domains.len()],
             nodes: vec![zero; view.snapshot.nodes.len()],
             kinds: Vec::new(),
+            sets: topology.domains.iter().map(|domain| Rc::from(domain.nodes.as_slice())).collect(),
         };
         for node in view.snapshot.nodes.ids() {
             sums.look(view, id, node);
@@ -75,6 +80,11 @@ impl Sums {
                 }
             }
         }
+    }
+
+    /// Nodes of a domain.
+    pub(super) fn nodes(&self, domain: usize) -> Rc<[NodeId]> {
+        self.sets.get(domain).map_or_else(|| Rc::from([]), Rc::clone)
     }
 
     /// What a domain has left.

@@ -230,6 +230,9 @@ impl Builder<'_> {
 fn tree(parts: &[Part]) -> Result<Vec<(&Part, usize, bool)>, String> {
     let mut names = BTreeSet::new();
     for part in parts {
+        if part.name.is_empty() {
+            return Err("a subgroup of spec.subGroups has no name: give it one".to_owned());
+        }
         if !names.insert(part.name.as_str()) {
             return Err(format!(
                 "spec.subGroups names {} twice: give each subgroup a name of its own",
