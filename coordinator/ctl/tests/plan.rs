@@ -109,7 +109,9 @@ fn what_is_wrong_is_named_and_nothing_is_printed() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("lost.yaml", short);
     write("bad.yaml", &short.replace("replicas: 2", "replicas: -2"));
-    write("many.yaml", &short.replace("replicas: 2", "replicas: 2000000000"));
+    let many = short.replace("replicas: 2", "replicas: 2000000000");
+    write("shared.yaml", &many);
+    write("many.yaml", &many.replace("kthena.io/ranktable-template: lost", ""));
     write("pod.yaml", "kind: Pod\nmetadata: {name: p}\n");
     write(
         "t.yaml",
@@ -133,6 +135,9 @@ fn what_is_wrong_is_named_and_nothing_is_printed() {
     let (code, _, error) = plan(folder.path(), &["known.yaml", "--templates", "t.yaml"]);
     assert_eq!(code, 1);
     assert!(error.contains("function \"x\" not defined"), "{error}");
+    let (code, out, _) = plan(folder.path(), &["shared.yaml"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("spec.roles[worker].replicas") && out.contains("GroupTooLarge"), "{out}");
     let (code, _, error) = plan(folder.path(), &["many.yaml"]);
     assert_eq!(code, 1);
     assert!(error.contains("2000000000 pods, and 10000 are the most"), "{error}");
