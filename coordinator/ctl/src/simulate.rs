@@ -38,7 +38,8 @@ struct Cycles<'a> {
 }
 
 pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool, Failure> {
-    let unusable = |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", args.file.display()));
+    let unusable =
+        |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", args.file.display()));
     let limits = Limits::default();
     let bytes = bytes(&args.file, limits.bytes).map_err(|error| unusable(&error))?;
     let document = load(&bytes, limits).map_err(|error| unusable(&error))?;
@@ -85,13 +86,16 @@ fn shown(mut decisions: Decisions) -> Decisions {
 fn configuration(args: &SimulateArgs, document: &Document) -> Result<Config, Failure> {
     let own = Config::of_document(document, &[]);
     let Some(path) = &args.config else {
-        let wrong = |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", args.file.display()));
+        let wrong = |error: config::ConfigError| {
+            Failure::Wrong(format!("{}: {error}", args.file.display()))
+        };
         return told(own.map_err(wrong)?);
     };
     let text = input::text(path)?;
     let wrong = |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", path.display()));
     // A SchedulingShard is an object with a kind; KAI's file is neither.
-    let is_shard = text.lines().any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with("kind"));
+    let is_shard =
+        text.lines().any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with("kind"));
     if is_shard {
         return told(config::shard(&text, &[]).map_err(wrong)?);
     }

@@ -60,8 +60,12 @@ fn json_has_decisions_pods_shares_and_reasons() {
     let (code, out, error) = simulate(folder.path(), &["-f", "cluster.json", "-o", "json"]);
     assert_eq!((code, error.as_str()), (0, ""));
     let out: Json = serde_json::from_str(&out).unwrap();
-    let decisions: Vec<_> = out["decisions"].as_array().unwrap().iter().map(|d| (&d["pod"], &d["action"])).collect();
-    assert_eq!(decisions, [(&json!("d/new"), &json!("pipeline")), (&json!("d/old"), &json!("evict"))]);
+    let decisions: Vec<_> =
+        out["decisions"].as_array().unwrap().iter().map(|d| (&d["pod"], &d["action"])).collect();
+    assert_eq!(
+        decisions,
+        [(&json!("d/new"), &json!("pipeline")), (&json!("d/old"), &json!("evict"))]
+    );
     assert_eq!(out["pods"]["d/old"]["status"], "Releasing");
     assert_eq!(out["pods"]["d/new"], json!({"status": "Pipelined", "node": "n0"}));
     assert_eq!(out["fairShare"]["root"]["gpu"], 2.0);
@@ -75,7 +79,8 @@ fn a_table_says_what_runs_who_leaves_for_whom_and_what_waits() {
     let (code, out, _) = simulate(folder.path(), &["-f", "cluster.json"]);
     assert_eq!(code, 0);
     let has = |start: &str, words: &[&str]| {
-        out.lines().any(|line| line.starts_with(start) && words.iter().all(|word| line.contains(word)))
+        out.lines()
+            .any(|line| line.starts_with(start) && words.iter().all(|word| line.contains(word)))
     };
     assert!(has("d/new ", &["n0", "when others have left"]), "{out}");
     assert!(has("d/old ", &["n0", "d/new", "preempt"]), "{out}");
@@ -86,7 +91,8 @@ fn a_table_says_what_runs_who_leaves_for_whom_and_what_waits() {
 #[test]
 fn after_a_cycle_bound_pods_run_and_evicted_ones_wait() {
     let folder = folder(&cluster());
-    let (code, out, _) = simulate(folder.path(), &["-f", "cluster.json", "--cycles", "3", "-o", "json"]);
+    let (code, out, _) =
+        simulate(folder.path(), &["-f", "cluster.json", "--cycles", "3", "-o", "json"]);
     assert_eq!(code, 0);
     let out: Json = serde_json::from_str(&out).unwrap();
     let status = |cycle: usize, pod: &str| out["cycles"][cycle]["pods"][pod]["status"].clone();
@@ -102,8 +108,12 @@ fn a_configuration_of_its_own_counts_and_is_checked() {
     let (_, out, _) = simulate(folder.path(), &["-f", "cluster.json", "--config", "allocate.yaml"]);
     assert!(out.contains("0 bound, 0 promised, 0 evicted, 2 groups wait"), "{out}");
 
-    write("shard.yaml", "kind: SchedulingShard\nspec: {actions: {preempt: {enabled: false}}, plugins: {odd: {}}}\n");
-    let (code, out, error) = simulate(folder.path(), &["-f", "cluster.json", "--config", "shard.yaml"]);
+    write(
+        "shard.yaml",
+        "kind: SchedulingShard\nspec: {actions: {preempt: {enabled: false}}, plugins: {odd: {}}}\n",
+    );
+    let (code, out, error) =
+        simulate(folder.path(), &["-f", "cluster.json", "--config", "shard.yaml"]);
     assert_eq!(code, 0);
     assert!(out.contains("0 evicted"), "{out}");
     assert!(error.contains("there is no plugin `odd`, so it is left out"), "{error}");
@@ -117,13 +127,21 @@ fn a_configuration_of_its_own_counts_and_is_checked() {
 #[test]
 fn a_bad_object_is_named_and_the_others_are_scheduled() {
     let mut cluster = cluster();
-    cluster["pods"].as_array_mut().unwrap().push(json!({"metadata": {"name": "odd", "namespace": "d"},
+    cluster["pods"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"metadata": {"name": "odd", "namespace": "d"},
         "spec": {"containers": [{"resources": {"requests": {"cpu": "-1"}}}]}}));
     let folder = folder(&cluster);
     let (code, out, error) = simulate(folder.path(), &["-f", "cluster.json"]);
     assert_eq!(code, 0);
     assert!(out.contains("1 promised"), "{out}");
-    assert!(error.contains("set aside: Pod d/odd: spec.containers[0].resources.requests.cpu: `-1` is negative"), "{error}");
+    assert!(
+        error.contains(
+            "set aside: Pod d/odd: spec.containers[0].resources.requests.cpu: `-1` is negative"
+        ),
+        "{error}"
+    );
 }
 
 #[test]

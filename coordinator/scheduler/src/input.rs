@@ -8,6 +8,7 @@ mod archive;
 mod bind_request;
 mod claim;
 mod inventory;
+mod lists;
 mod load;
 mod meta;
 mod node;

@@ -24,20 +24,30 @@ fn one(cycle: &Cycle, out: &mut dyn Write) -> io::Result<()> {
             Action::Bind => "now",
             _ => "when others have left",
         };
-        vec![decision.pod.clone(), decision.node.clone(), when.to_owned(), decision.gpu_groups.join(",")]
+        vec![
+            decision.pod.clone(),
+            decision.node.clone(),
+            when.to_owned(),
+            decision.gpu_groups.join(","),
+        ]
     });
     section(out, ["POD", "NODE", "RUNS", "SHARED DEVICES"], rows.collect())?;
-    let evicted = decisions.decisions.iter().filter_map(|decision| Some((decision, decision.eviction.as_ref()?)));
+    let evicted = decisions
+        .decisions
+        .iter()
+        .filter_map(|decision| Some((decision, decision.eviction.as_ref()?)));
     let rows = evicted.map(|(decision, why)| {
         let whom = why.beneficiary.clone().unwrap_or_else(|| "-".to_owned());
-        let what = if why.moved { format!("{} (moves)", why.action) } else { why.action.to_owned() };
+        let what =
+            if why.moved { format!("{} (moves)", why.action) } else { why.action.to_owned() };
         vec![decision.pod.clone(), decision.node.clone(), whom, format!("{what}: {}", why.lawful)]
     });
     section(out, ["EVICTED", "FROM", "FOR", "WHY"], rows.collect())?;
     let rows = decisions.reasons.iter().map(|(group, waiting)| {
         let mut why = waiting.message.clone();
         if !waiting.nodes.is_empty() {
-            let nodes: Vec<_> = waiting.nodes.iter().map(|(why, count)| format!("{count} × {why}")).collect();
+            let nodes: Vec<_> =
+                waiting.nodes.iter().map(|(why, count)| format!("{count} × {why}")).collect();
             why = format!("{why} [{}]", nodes.join(", "));
         }
         vec![group.clone(), waiting.pods.to_string(), format!("{:?}", waiting.reason), why]
@@ -45,10 +55,16 @@ fn one(cycle: &Cycle, out: &mut dyn Write) -> io::Result<()> {
     section(out, ["WAITS", "PODS", "REASON", "WHY"], rows.collect())?;
     let rows = decisions.fair_share.iter().map(|(queue, share)| {
         let gib = share.memory / f64::from(1 << 30);
-        vec![queue.clone(), share.gpu.to_string(), format!("{:.1}", share.cpu / 1000.0), format!("{gib:.1}")]
+        vec![
+            queue.clone(),
+            share.gpu.to_string(),
+            format!("{:.1}", share.cpu / 1000.0),
+            format!("{gib:.1}"),
+        ]
     });
     section(out, ["QUEUE", "FAIR SHARE: DEVICES", "CPUS", "MEMORY GIB"], rows.collect())?;
-    let count = |action| decisions.decisions.iter().filter(|decision| decision.action == action).count();
+    let count =
+        |action| decisions.decisions.iter().filter(|decision| decision.action == action).count();
     writeln!(
         out,
         "{} bound, {} promised, {} evicted, {} groups wait; {:.1} ms",

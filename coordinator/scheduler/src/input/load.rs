@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::{Input, Meta, archive};
+use super::{
+    Input, Meta, archive,
+    lists::{List, Top},
+};
 
 /// How much is read.
 #[derive(Clone, Copy, Debug)]
@@ -64,62 +67,6 @@ pub enum LoadError {
     #[error("the document cannot be read: {0}")]
     Json(#[from] serde_json::Error),
 }
-
-/// The document's own fields. Objects stay text until each is read for itself.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct Top<'a> {
-    now: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    config: Option<&'a RawValue>,
-    #[serde(borrow)]
-    scheduler_params: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<Box<Top<'a>>>,
-    #[serde(borrow)]
-    raw_objects: Option<Box<Top<'a>>>,
-    #[serde(borrow)]
-    nodes: List<'a>,
-    #[serde(borrow)]
-    pods: List<'a>,
-    #[serde(borrow)]
-    queues: List<'a>,
-    #[serde(borrow)]
-    pod_groups: List<'a>,
-    #[serde(borrow)]
-    topologies: List<'a>,
-    #[serde(borrow)]
-    priority_classes: List<'a>,
-    #[serde(borrow)]
-    bind_requests: List<'a>,
-    #[serde(borrow)]
-    config_maps: List<'a>,
-    #[serde(borrow)]
-    persistent_volume_claims: List<'a>,
-    #[serde(borrow)]
-    persistent_volumes: List<'a>,
-    #[serde(borrow)]
-    storage_classes: List<'a>,
-    #[serde(borrow, alias = "cSIDrivers", alias = "csidrivers")]
-    csi_drivers: List<'a>,
-    #[serde(borrow, alias = "cSIStorageCapacities", alias = "csistoragecapacities")]
-    csi_storage_capacities: List<'a>,
-    #[serde(borrow)]
-    resource_claims: List<'a>,
-    #[serde(borrow)]
-    resource_slices: List<'a>,
-    #[serde(borrow)]
-    device_classes: List<'a>,
-    #[serde(borrow)]
-    node_resource_topologies: List<'a>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    inventories: List<'a>,
-}
-
-type List<'a> = Option<Vec<&'a RawValue>>;
 
 /// Reads a document.
 pub fn load(bytes: &[u8], limits: Limits) -> Result<Document, LoadError> {
