@@ -110,8 +110,13 @@ impl<'a> Builder<'a> {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         let mut last: Option<&ResourceList> = None;
         let mut add = |list: &'a ResourceList| names.extend(list.iter().map(|(name, _)| name));
+        let mut before: Option<&ResourceList> = None;
         for node in &input.nodes {
-            add(&node.status.allocatable);
+            // Most nodes have what the one before has.
+            if before != Some(&node.status.allocatable) {
+                add(&node.status.allocatable);
+                before = Some(&node.status.allocatable);
+            }
         }
         for pod in &input.pods {
             let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
