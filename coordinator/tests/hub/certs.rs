@@ -205,7 +205,7 @@ async fn only_configurations_that_ask_for_it_are_touched() {
 }
 
 #[tokio::test]
-async fn the_coordinator_may_not_read_what_is_not_its_own() {
+async fn the_coordinator_may_not_change_secrets_or_delete_what_is_not_its_own() {
     let cluster = Cluster::start(Timestamp::now()).await;
     cluster.install().await;
     let forbidden = |error: kube::Error| match error {
@@ -213,9 +213,13 @@ async fn the_coordinator_may_not_read_what_is_not_its_own() {
         other => panic!("{other}"),
     };
     let secrets = |namespace| Api::<Secret>::namespaced(cluster.client.clone(), namespace);
-    forbidden(secrets("default").get("any").await.unwrap_err());
-    forbidden(secrets(NAMESPACE).get("another").await.unwrap_err());
-    forbidden(secrets(NAMESPACE).list(&Default::default()).await.unwrap_err());
+    // Keys of MPI jobs are looked for in all namespaces, as in the original; nothing there is replaced or deleted.
+    let deleted = secrets("default").delete("any", &DeleteParams::default()).await;
+    forbidden(deleted.map(drop).unwrap_err());
+    let mut other = Secret::default();
+    other.metadata.name = Some("another".to_owned());
+    let replaced = secrets(NAMESPACE).replace("another", &Default::default(), &other).await;
+    forbidden(replaced.map(drop).unwrap_err());
     let deleted = secrets(NAMESPACE).delete(CERTS_SECRET, &DeleteParams::default()).await;
     forbidden(deleted.map(drop).unwrap_err());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());

@@ -21,6 +21,7 @@ fn command(kubeconfig: &Path) -> Command {
         .env("KUBECONFIG", kubeconfig)
         .args(["--namespace", "default", "--lease", "3s", "--certificate-name", "localhost"])
         .args(["--hub", "127.0.0.1:0", "--webhooks", "127.0.0.1:0", "--listen", "127.0.0.1:0"])
+        .args(["--di-server", "127.0.0.1:0"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
