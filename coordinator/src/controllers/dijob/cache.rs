@@ -1,7 +1,7 @@
 //! Pods and services of jobs, by job, with what was just made and without what was just deleted.
 //!
 //! What we have written is in here before the watch tells of it. Until it does, that the watch lacks what was made, or
-//! still has what was deleted, says nothing; after [`DOUBT`] the watch is believed, and what it has is taken.
+//! still has what was deleted, says nothing; after `DOUBT` the watch is believed, and what it has is taken.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
