@@ -224,8 +224,18 @@ impl Writer {
         api: &Api<DynamicObject>,
         object: &DynamicObject,
     ) -> Result<DynamicObject, WriteError> {
+        self.create_as(api, FIELD_MANAGER, object).await
+    }
+
+    /// The same for another field manager.
+    pub async fn create_as(
+        &self,
+        api: &Api<DynamicObject>,
+        manager: &str,
+        object: &DynamicObject,
+    ) -> Result<DynamicObject, WriteError> {
         let params =
-            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+            PostParams { field_manager: Some(manager.to_owned()), ..PostParams::default() };
         self.bounded(|| called(object), api.create(&params, object)).await
     }
 

@@ -8,7 +8,7 @@ use muster_api::names::{API_VERSION, FIELD_MANAGER, JOB_SET_API, TRAIN_JOB};
 use muster_pipeline::conditions::{FAILED, reason};
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::Context;
-use muster_pipeline::reconcile::{Outcome, Pass, Plan};
+use muster_pipeline::reconcile::{Outcome, Pass, Plan, is_made_once};
 use rand::RngCore as _;
 use serde_json::json;
 use tokio::time::Instant;
@@ -41,6 +41,19 @@ pub struct Looked {
 /// This coordinator does not lead any more.
 struct Deposed;
 
+/// How far a plan was followed.
+enum Applied {
+    /// To its end.
+    All,
+    /// Something that is made once was there, unseen; it is known now, and the plan may be another.
+    WasThere,
+    /// Until this went wrong.
+    Not(String),
+}
+
+/// A job has no more objects that are made once.
+const MOST_SURPRISES: usize = 3;
+
 // === impl Looker ===
 
 impl Looker {
@@ -68,9 +81,21 @@ impl Looker {
         }
         let now = Timestamp::now();
         let begun = Instant::now();
-        let plan = self.decide(&job, kept, now, |pass| pass.plan());
+        let mut plan = self.decide(&job, kept, now, |pass| pass.plan());
         let mut thought = begun.elapsed();
-        let failure = self.apply(&plan, kept).await?;
+        let mut applied = self.apply(&job, &plan, kept).await?;
+        for _ in 0..MOST_SURPRISES {
+            if !matches!(applied, Applied::WasThere) {
+                break;
+            }
+            plan = self.decide(&job, kept, now, |pass| pass.plan());
+            applied = self.apply(&job, &plan, kept).await?;
+        }
+        let failure = match applied {
+            Applied::All => None,
+            Applied::WasThere => Some("objects of this job come and go".to_owned()),
+            Applied::Not(error) => Some(error),
+        };
         let begun = Instant::now();
         let outcome = self.decide(&job, kept, now, |pass| pass.settle(&plan, failure.as_deref()));
         thought += begun.elapsed();
@@ -110,8 +135,14 @@ impl Looker {
         ask(&Pass { job, context, registry, runtimes, now })
     }
 
-    /// Applies what differs, in order; why it could not go on.
-    async fn apply(&self, plan: &Plan, kept: &mut Kept) -> Result<Option<String>, Deposed> {
+    /// Applies what differs, in order. Keys and the snapshot are created: what the watch has not shown yet, an earlier
+    /// leader's or one whose answer was lost, is never replaced.
+    async fn apply(
+        &self,
+        job: &TrainJob,
+        plan: &Plan,
+        kept: &mut Kept,
+    ) -> Result<Applied, Deposed> {
         let writer = &self.outlets.writer;
         for wanted in &plan.apply {
             let view = View { sources: &self.sources, kept, namespace: &self.key.namespace };
@@ -122,16 +153,37 @@ impl Looker {
             let resource = resource(api_version, kind);
             let client = writer.client().clone();
             let api = Api::namespaced_with(client, &self.key.namespace, &resource);
-            match writer.apply_raw(&api, FIELD_MANAGER, wanted).await {
+            let (verb, written) = if is_made_once(job, wanted) {
+                let object = match serde_json::from_value(wanted.clone()) {
+                    Ok(object) => object,
+                    Err(error) => return Ok(Applied::Not(format!("{kind}: {error}"))),
+                };
+                ("create", writer.create_as(&api, FIELD_MANAGER, &object).await)
+            } else {
+                ("apply", writer.apply_raw(&api, FIELD_MANAGER, wanted).await)
+            };
+            match written {
                 Ok(answer) => {
-                    self.outlets.metrics.wrote("apply", known(kind));
+                    self.outlets.metrics.wrote(verb, known(kind));
                     let answer = serde_json::to_value(answer).unwrap_or_default();
                     kept.applied(wanted, answer, Instant::now());
                 }
-                Err(error) => return Ok(Some(self.failed(error)?)),
+                Err(WriteError::Exists { .. }) => {
+                    let (_, _, name) = identity(wanted);
+                    match writer.look(&api, name).await {
+                        Ok(Some(found)) => {
+                            let found = serde_json::to_value(found).unwrap_or_default();
+                            kept.applied(wanted, found, Instant::now());
+                        }
+                        Ok(None) => {}
+                        Err(error) => return Ok(Applied::Not(self.failed(error)?)),
+                    }
+                    return Ok(Applied::WasThere);
+                }
+                Err(error) => return Ok(Applied::Not(self.failed(error)?)),
             }
         }
-        Ok(None)
+        Ok(Applied::All)
     }
 
     fn say(&self, job: &TrainJob, outcome: &Outcome, kept: &mut Kept) {
