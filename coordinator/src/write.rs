@@ -4,7 +4,10 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{
+    Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -294,6 +297,32 @@ impl Writer {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         match self.within::<K, _>(name, api.delete(name, params)).await {
+            Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a pod its node.
+    pub async fn bind(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        binding: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let write = api.create_subresource::<_, Value>("binding", name, &params, binding);
+        self.within::<Pod, _>(name, write).await.map(drop)
+    }
+
+    /// Asks a pod to go; a disruption budget may say no. It is no error if it is gone.
+    pub async fn evict(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        params: &EvictParams,
+    ) -> Result<(), WriteError> {
+        match self.within::<Pod, _>(name, api.evict(name, params)).await {
             Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
             Err(error) => Err(error),
         }

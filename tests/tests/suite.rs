@@ -16,6 +16,7 @@ mod suite {
     mod ranktable;
     mod restart;
     mod scale;
+    mod scheduling;
     mod servings;
     mod stability;
     mod status;

@@ -13,7 +13,7 @@ use crate::args::{Args, DdpPortMode, Delivery};
 use crate::certs::Names;
 use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
-use crate::{diserver, hub, lead};
+use crate::{diserver, hub, lead, placement};
 
 /// Name of the Service that agents and the API server call.
 const SERVICE: &str = "muster-coordinator";
@@ -98,6 +98,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     let grace = args.delete_grace_seconds;
     Ok(Settings {
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
+        placement: placement::Settings::default(),
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
         identity: lead::identity(&args.identity),
         lease: args.lease,

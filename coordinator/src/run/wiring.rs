@@ -33,6 +33,7 @@ use crate::diserver::{self, DiServer};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
+use crate::placement;
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
 use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
@@ -62,6 +63,8 @@ pub(super) struct Counters {
     pub dijobs: dijob::Metrics,
     /// Of TrainJobs.
     pub jobs: trainjob::Metrics,
+    /// Of scheduling.
+    pub placement: placement::Metrics,
 }
 
 /// What is known of the cluster.
@@ -98,6 +101,7 @@ impl Wiring {
         metrics.servings.register(&mut registry);
         metrics.dijobs.register(&mut registry);
         metrics.jobs.register(&mut registry);
+        metrics.placement.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -164,6 +168,19 @@ impl Wiring {
         let cache = dijob::Cache::new(pods, services);
         self.start("cache of dijobs", cache.clone().run(stop));
         dijob::Sources { jobs, configs, nodes, cache, definition }
+    }
+
+    /// What is read to place pods, and what is shown of it.
+    pub fn placement(&mut self, hub: &Hub) -> (placement::Sources, placement::Shown) {
+        let definitions = placement::Definitions {
+            queues: self.definition("queues.scheduling.run.ai"),
+            pod_groups: self.definition("podgroups.scheduling.run.ai"),
+            bind_requests: self.definition("bindrequests.scheduling.run.ai"),
+            topologies: self.definition("topologies.kai.scheduler"),
+            coscheduling: self.definition("podgroups.scheduling.x-k8s.io"),
+            volcano: self.definition(definition::POD_GROUP),
+        };
+        (placement::Sources { definitions, hub: hub.clone() }, placement::Shown::default())
     }
 
     /// Where coordinators of DIJobs call.

@@ -19,6 +19,7 @@ use muster_coordinator::controllers::ranktable::{self, Patience};
 use muster_coordinator::diserver::{self, Peers};
 use muster_coordinator::hub::{self, Hub};
 use muster_coordinator::lead::{self, Standing};
+use muster_coordinator::placement;
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::webhook::configure::Configuration;
 use muster_program::log::LogLevel;
@@ -74,6 +75,8 @@ pub struct Choices {
     pub pause: Option<Duration>,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
+    /// How pods are placed.
+    pub placement: placement::Settings,
 }
 
 /// One that runs.
@@ -104,6 +107,7 @@ impl Default for Choices {
                 patience: Duration::from_secs(2),
                 ..dijob::Settings::default()
             },
+            placement: placement::Settings::default(),
         }
     }
 }
@@ -303,7 +307,7 @@ impl World {
 
 impl Coordinators {
     fn settings(&self) -> Settings {
-        let Choices { lease, ranktable, injection, streams, pause: _, mut dijob } =
+        let Choices { lease, ranktable, injection, streams, pause: _, mut dijob, placement } =
             self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -322,6 +326,7 @@ impl Coordinators {
             injection,
             ranktable,
             dijob,
+            placement,
             diserver: diserver::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),
