@@ -15,6 +15,7 @@ pub mod evict;
 pub mod feed;
 pub mod kinds;
 pub mod metrics;
+pub mod notes;
 pub mod seen;
 pub mod shown;
 

@@ -302,6 +302,33 @@ impl Writer {
         }
     }
 
+    /// Changes some fields of the status of an object of any kind.
+    pub async fn merge_status_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        let write = api.patch_status(name, &params, &patch);
+        self.bounded(|| name.to_owned(), write).await.map(drop)
+    }
+
+    /// Changes some fields of the status of a pod, and of its conditions those that are named.
+    pub async fn strategic_status(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Strategic(change);
+        self.within::<Pod, _>(name, api.patch_status(name, &params, &patch)).await.map(drop)
+    }
+
     /// Gives a pod its node.
     pub async fn bind(
         &self,

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Change, Feed};
+use super::notes::Notes;
 use super::{Outlets, Settings, bind, evict};
 
 /// What has come of an order.
@@ -35,6 +36,7 @@ pub struct Desk {
     tell: mpsc::UnboundedSender<Told>,
     told: mpsc::UnboundedReceiver<Told>,
     permits: Arc<Semaphore>,
+    notes: Notes,
 }
 
 /// A clock that does not jump: the wall's when it began, and what has passed since.
@@ -71,6 +73,7 @@ impl Desk {
         Self {
             cluster: Box::new(Cluster::new(settings.cluster.clone())),
             permits: Arc::new(Semaphore::new(settings.writes)),
+            notes: Notes::new(outlets.clone()),
             settings,
             outlets,
             clock: Clock::new(),
@@ -106,13 +109,16 @@ impl Desk {
             if self.is_due() && !self.cycle().await {
                 return;
             }
+            if self.notes.next().is_some_and(|at| at <= Instant::now()) {
+                self.notes.say(&self.cluster, &self.outlets.shown.last(), self.clock.now());
+            }
         }
     }
 
     /// When to look again though nothing is heard.
     fn wake(&self) -> Option<Instant> {
         let next = self.cluster.next().map(|at| self.clock.instant(at));
-        [self.cycle_at(), next].into_iter().flatten().min()
+        [self.cycle_at(), next, self.notes.next()].into_iter().flatten().min()
     }
 
     /// When the next cycle begins; none before everything has been listed.
@@ -202,6 +208,7 @@ impl Desk {
         for evict in evictions {
             self.send_eviction(evict);
         }
+        self.notes.say(&self.cluster, &decisions, self.clock.now());
         self.outlets.shown.set(decisions);
     }
 
