@@ -7,6 +7,7 @@ mod certs;
 mod cluster;
 mod crowd;
 mod elect;
+mod grouping;
 mod hand;
 mod lead;
 mod limits;
