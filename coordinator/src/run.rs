@@ -30,6 +30,7 @@ use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
 use crate::status::Status;
+use crate::webhook::scheduling;
 
 mod leading;
 mod program;
@@ -74,6 +75,8 @@ pub struct Settings {
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.
     pub diserver: diserver::Settings,
+    /// What is refused of queues, PodGroups and pods.
+    pub admission: scheduling::Rules,
 }
 
 /// Where a coordinator listens.

@@ -16,6 +16,7 @@ use crate::controllers::{dijob, modelserving, runtime, trainjob};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
+use crate::placement::bootstrap::bootstrap;
 use crate::webhook::configure::configure;
 use crate::write::Writer;
 
@@ -118,6 +119,8 @@ impl Leading {
         parts.spawn(async move { keeper.lead(own, stop).await });
         let (own, stop) = (writer.clone(), term.clone());
         parts.spawn(async move { configure(own, certificates.authorities(), stop).await });
+        let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
+        parts.spawn(async move { bootstrap(queues, own, stop).await });
         let sources = Sources {
             pods: self.caches.pods.clone(),
             records: self.caches.records.clone(),
