@@ -15,6 +15,7 @@ mod link;
 mod model;
 mod permitted;
 mod process;
+mod queues;
 mod review;
 mod rotate;
 mod trust;
