@@ -10,9 +10,12 @@
 //! first listing is read after the lease was won, so that it shows all that the leader before has written.
 
 pub mod bind;
+pub mod bootstrap;
 pub mod desk;
 pub mod evict;
 pub mod feed;
+pub mod grouper;
+pub mod intake;
 pub mod kinds;
 pub mod metrics;
 pub mod notes;
@@ -37,6 +40,8 @@ pub use shown::Shown;
 pub struct Settings {
     /// Whose pods, with which actions, plugins and patience.
     pub cluster: muster_placement::Settings,
+    /// How pods become gangs.
+    pub grouping: muster_podgrouper::Config,
     /// A change is waited on for so long: others may follow.
     pub debounce: Duration,
     /// Cycles begin at least so far apart.
@@ -94,6 +99,8 @@ pub struct Outlets {
     pub events: Events,
     /// What is counted.
     pub metrics: Metrics,
+    /// What is counted about grouping.
+    pub grouping: grouper::Metrics,
     /// What can be asked.
     pub shown: Shown,
 }
@@ -117,6 +124,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             cluster: muster_placement::Settings::default(),
+            grouping: muster_podgrouper::Config::default(),
             debounce: Duration::from_millis(10),
             shortest: Duration::from_millis(100),
             period: Duration::from_secs(1),

@@ -31,6 +31,7 @@ use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
 use crate::placement;
 use crate::status::Status;
+use crate::webhook::scheduling;
 
 mod leading;
 mod program;
@@ -77,6 +78,8 @@ pub struct Settings {
     pub diserver: diserver::Settings,
     /// How pods are placed.
     pub placement: placement::Settings,
+    /// What is refused of queues, PodGroups and pods.
+    pub admission: scheduling::Rules,
 }
 
 /// Where a coordinator listens.

@@ -148,6 +148,22 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::Merge(change))).await
     }
 
+    /// Changes some fields of the metadata. The answer is no longer than they are, however large the object.
+    pub async fn merge_metadata<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        self.within::<K, _>(name, api.patch_metadata(name, &params, &patch)).await.map(drop)
+    }
+
     /// Changes exactly these places. With the resourceVersion replaced by the one that was read, nothing is written if
     /// somebody else was faster.
     pub async fn change<K>(
@@ -261,6 +277,20 @@ impl Writer {
             PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let name = object.metadata.name.clone().unwrap_or_default();
         self.bounded(|| called(object), api.replace(&name, &params, object)).await
+    }
+
+    /// Changes exactly these places of an object of any kind.
+    pub async fn change_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        kind: &str,
+        name: &str,
+        change: json_patch::Patch,
+    ) -> Result<DynamicObject, WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::<()>::Json(change);
+        self.bounded(|| format!("{kind} {name}"), api.patch(name, &params, &patch)).await
     }
 
     /// Deletes an object of any kind; it is no error if it is gone.

@@ -2,6 +2,7 @@
 
 mod suite {
     mod access;
+    mod admission;
     mod agent;
     mod behaviour;
     mod crash;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::object::{Name, shown};
 use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Outcome};
-use muster_scheduler::input::KAI_GROUP;
+use muster_scheduler::input::{Dialect, KAI_GROUP};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Change, Feed};
+use super::grouper::Grouper;
+use super::intake::{Done, Intake};
 use super::notes::Notes;
 use super::{Outlets, Settings, bind, evict};
 
@@ -37,6 +39,9 @@ pub struct Desk {
     told: mpsc::UnboundedReceiver<Told>,
     permits: Arc<Semaphore>,
     notes: Notes,
+    intake: Intake,
+    grouper: Grouper,
+    grouped: mpsc::UnboundedReceiver<Done>,
 }
 
 /// A clock that does not jump: the wall's when it began, and what has passed since.
@@ -70,10 +75,20 @@ impl Desk {
     /// A desk that knows nothing yet.
     pub fn new(settings: Settings, outlets: Outlets) -> Self {
         let (tell, told) = mpsc::unbounded_channel();
+        let (done, grouped) = mpsc::unbounded_channel();
+        let grouper = Grouper::new(
+            outlets.writer.clone(),
+            outlets.events.clone(),
+            settings.grouping.clone(),
+            outlets.grouping.clone(),
+        );
         Self {
             cluster: Box::new(Cluster::new(settings.cluster.clone())),
             permits: Arc::new(Semaphore::new(settings.writes)),
             notes: Notes::new(outlets.clone()),
+            intake: Intake::new(grouper.clone(), outlets.writer.clone(), done),
+            grouper,
+            grouped,
             settings,
             outlets,
             clock: Clock::new(),
@@ -95,6 +110,7 @@ impl Desk {
                 () = stop.cancelled() => return,
                 heard = feed.next(&mut changes) => if heard.is_none() { return },
                 Some(told) = self.told.recv() => self.hear(told),
+                Some(done) = self.grouped.recv() => self.group(done),
                 () = until(wake) => {}
             }
             for change in changes.drain(..) {
@@ -103,6 +119,10 @@ impl Desk {
             while let Ok(told) = self.told.try_recv() {
                 self.hear(told);
             }
+            while let Ok(done) = self.grouped.try_recv() {
+                self.group(done);
+            }
+            self.intake.look(&self.cluster);
             for again in self.cluster.due(self.clock.now()) {
                 self.send_bind(again);
             }
@@ -118,7 +138,7 @@ impl Desk {
     /// When to look again though nothing is heard.
     fn wake(&self) -> Option<Instant> {
         let next = self.cluster.next().map(|at| self.clock.instant(at));
-        [self.cycle_at(), next, self.notes.next()].into_iter().flatten().min()
+        [self.cycle_at(), next, self.notes.next(), self.intake.next()].into_iter().flatten().min()
     }
 
     /// When the next cycle begins; none before everything has been listed.
@@ -141,16 +161,16 @@ impl Desk {
     fn take(&mut self, change: Change) {
         match change {
             Change::Put(object) => self.cluster.put(object),
-            Change::Gone(kind, name) => self.cluster.remove(kind, &name),
+            Change::Gone(kind, name) => self.remove(kind, &name),
             Change::Listed(kind, names) => {
                 for gone in self.cluster.names(kind) {
                     if !names.contains(&gone) {
-                        self.cluster.remove(kind, &gone);
+                        self.remove(kind, &gone);
                     }
                 }
                 self.unlisted.remove(&kind);
             }
-            Change::Ungrouped(..) => {}
+            Change::Ungrouped(name, text) => self.intake.take(&self.cluster, name, text),
             Change::Unreadable(kind, name, why) => {
                 self.cluster.remove(kind, &name);
                 let object = shown(&name);
@@ -158,6 +178,21 @@ impl Desk {
             }
         }
         self.changed.get_or_insert_with(Instant::now);
+    }
+
+    fn remove(&mut self, kind: Kind, name: &Name) {
+        match kind {
+            Kind::Pod => self.intake.gone(name),
+            Kind::PodGroup(Dialect::Kai) => self.grouper.forget(&name.0, &name.1),
+            _ => {}
+        }
+        self.cluster.remove(kind, name);
+    }
+
+    fn group(&mut self, done: Done) {
+        if self.intake.done(&mut self.cluster, done) {
+            self.changed.get_or_insert_with(Instant::now);
+        }
     }
 
     fn hear(&mut self, told: Told) {

@@ -17,6 +17,7 @@ use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
 use crate::placement;
+use crate::placement::bootstrap::bootstrap;
 use crate::webhook::configure::configure;
 use crate::write::Writer;
 
@@ -121,6 +122,8 @@ impl Leading {
         parts.spawn(async move { keeper.lead(own, stop).await });
         let (own, stop) = (writer.clone(), term.clone());
         parts.spawn(async move { configure(own, certificates.authorities(), stop).await });
+        let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
+        parts.spawn(async move { bootstrap(queues, own, stop).await });
         let sources = Sources {
             pods: self.caches.pods.clone(),
             records: self.caches.records.clone(),
@@ -159,6 +162,7 @@ impl Leading {
             writer: writer.clone(),
             events: events.clone(),
             metrics: metrics.placement.clone(),
+            grouping: metrics.grouping.clone(),
             shown,
         };
         let how = settings.placement.clone();

@@ -22,6 +22,7 @@ use muster_coordinator::lead::{self, Standing};
 use muster_coordinator::placement;
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::webhook::configure::Configuration;
+use muster_coordinator::webhook::scheduling::Rules;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use serde_json::{Value, json};
@@ -32,12 +33,14 @@ use super::service::Service;
 use super::{Seen, World};
 
 const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
-const WEBHOOKS: [&str; 2] = [
+const WEBHOOKS: [&str; 3] = [
     include_str!("../../../deploy/coordinator/webhook.yaml"),
     include_str!("../../../deploy/coordinator/webhook-dijob.yaml"),
+    include_str!("../../../deploy/coordinator/webhook-scheduler.yaml"),
 ];
 /// Names of the webhook configurations.
-const CONFIGURATIONS: [&str; 2] = [ACCOUNT, "muster-coordinator-dijob"];
+const CONFIGURATIONS: [&str; 3] =
+    [ACCOUNT, "muster-coordinator-dijob", "muster-coordinator-scheduler"];
 /// Service account of the coordinators.
 const ACCOUNT: &str = "muster-coordinator";
 /// Image of the init container; the simulated kubelet runs the agent's own waiter for it.
@@ -77,6 +80,8 @@ pub struct Choices {
     pub dijob: dijob::Settings,
     /// How pods are placed.
     pub placement: placement::Settings,
+    /// What is refused of queues, PodGroups and pods.
+    pub admission: Rules,
 }
 
 /// One that runs.
@@ -108,6 +113,7 @@ impl Default for Choices {
                 ..dijob::Settings::default()
             },
             placement: placement::Settings::default(),
+            admission: Rules::default(),
         }
     }
 }
@@ -307,8 +313,16 @@ impl World {
 
 impl Coordinators {
     fn settings(&self) -> Settings {
-        let Choices { lease, ranktable, injection, streams, pause: _, mut dijob, placement } =
-            self.settings.clone();
+        let Choices {
+            lease,
+            ranktable,
+            injection,
+            streams,
+            pause: _,
+            mut dijob,
+            placement,
+            admission,
+        } = self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
@@ -327,6 +341,7 @@ impl Coordinators {
             ranktable,
             dijob,
             placement,
+            admission,
             diserver: diserver::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),
