@@ -253,7 +253,7 @@ impl Cluster {
                     known.metadata.deletion_timestamp.get_or_insert(now);
                 }
             }
-            Outcome::Failed(_) => self.promises.refused(pod),
+            Outcome::Failed(_) | Outcome::Unsure(_) => self.promises.refused(pod),
         }
     }
 

@@ -218,8 +218,8 @@ impl World {
             Order::Evict(evict) => self.evict(evict),
         };
         // It may have been done though nobody hears of it.
-        let answer = if fault == 1 { Outcome::Failed("no answer".to_owned()) } else { done };
-        self.failed += usize::from(matches!(answer, Outcome::Failed(_)));
+        let answer = if fault == 1 { Outcome::Unsure("no answer".to_owned()) } else { done };
+        self.failed += usize::from(matches!(answer, Outcome::Failed(_) | Outcome::Unsure(_)));
         match order {
             Order::Bind(bind) => {
                 self.cluster.landed(&bind.pod, &bind.uid, answer, self.now);
@@ -235,9 +235,6 @@ impl World {
         let Some(pod) = known.filter(|pod| pod.node.is_none() && !pod.leaving) else {
             return Outcome::Lost("404 or 409".to_owned());
         };
-        if !self.nodes.contains(&bind.node) {
-            return Outcome::Lost("no such node".to_owned());
-        }
         pod.node = Some(bind.node.clone());
         self.bound += 1;
         let truth = pod.clone();
@@ -271,8 +268,10 @@ impl World {
 
     /// Pods that leave are gone.
     fn let_go(&mut self) {
-        let gone: Vec<String> =
-            self.pods.iter().filter(|(_, pod)| pod.leaving).map(|(pod, _)| pod.clone()).collect();
+        // An API server binds pods to nodes that are not there; a controller takes them away.
+        let lost = |pod: &Truth| pod.node.as_ref().is_some_and(|node| !self.nodes.contains(node));
+        let gone = self.pods.iter().filter(|(_, pod)| pod.leaving || lost(pod));
+        let gone: Vec<String> = gone.map(|(pod, _)| pod.clone()).collect();
         for pod in gone {
             self.pods.remove(&pod);
             self.heard.push_back(Heard::Gone(Kind::Pod, name("team", &pod)));
@@ -295,6 +294,7 @@ impl World {
                 self.heard.push_back(Heard::Gone(Kind::Pod, name("team", &pod)));
             }
         } else {
+            self.let_go();
             self.heard.push_back(Heard::Put(node_object(&node)));
             self.nodes.insert(node);
         }
