@@ -12,6 +12,7 @@
 
 pub mod cache;
 mod failure;
+mod known;
 pub mod metrics;
 pub mod reader;
 mod said;
@@ -38,6 +39,7 @@ use crate::voice::Voice;
 use crate::write::{WriteError, Writer};
 use cache::{Held, Limits, Want};
 use failure::Failure;
+use known::Known;
 pub use metrics::Metrics;
 use reader::{Reader, Trouble};
 use said::Said;
@@ -53,8 +55,8 @@ const TRIES: usize = 8;
 const STALE: Duration = Duration::from_secs(1);
 /// A group that counts pods is looked at again after this: some may have come or gone since they were counted.
 const SETTLES: Duration = Duration::from_secs(2);
-/// Groups whose drafts are remembered, and groups that are looked at again.
-const MOST_KNOWN: usize = 8192;
+/// Groups that wait to be looked at again.
+const MOST_AGAIN: usize = 1024;
 
 /// What came of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,17 +94,11 @@ struct Inner {
     metrics: Metrics,
     reader: Reader,
     locks: Locks,
-    /// What a group was last found to be: its draft, and the version that says so.
-    known: Mutex<BTreeMap<(String, String), Known>>,
+    known: Mutex<Known>,
     said: Mutex<Said>,
     /// Groups that are looked at again, and when.
     again: Mutex<BTreeMap<(String, String), Instant>>,
     _stop: DropGuard,
-}
-
-struct Known {
-    draft: Draft,
-    version: String,
 }
 
 // === impl Grouper ===
@@ -215,7 +211,7 @@ impl Inner {
             }
             match self.write(&draft).await? {
                 Ok(version) => {
-                    self.learn(&draft, version);
+                    self.known.lock().put(&draft, version);
                     return Ok(Some((draft, listed)));
                 }
                 Err(why) => (reason, group) = (why, draft.name),
@@ -264,26 +260,12 @@ impl Inner {
 
     /// Whether the group is known to be what the draft says.
     fn is_known(&self, draft: &Draft) -> bool {
-        let at = (draft.namespace.clone(), draft.name.clone());
         let known = self.known.lock();
-        let Some(known) = known.get(&at) else { return false };
-        let same = known.draft.is_same_group(draft);
-        same && {
-            let want = Want::Object(Key::pod_group(&at.0, &at.1));
-            let cache = self.reader.cache().lock();
-            matches!(cache.get(&want, Instant::now()), Some((Held::Object(group), _))
-                if version(group.raw()) == known.version)
-        }
-    }
-
-    /// The group of this version is what the draft says.
-    fn learn(&self, draft: &Draft, version: String) {
-        let at = (draft.namespace.clone(), draft.name.clone());
-        let mut known = self.known.lock();
-        if known.len() >= MOST_KNOWN && !known.contains_key(&at) {
-            known.pop_first();
-        }
-        known.insert(at, Known { draft: draft.clone(), version });
+        let Some(known) = known.version(draft) else { return false };
+        let want = Want::Object(Key::pod_group(&draft.namespace, &draft.name));
+        let cache = self.reader.cache().lock();
+        matches!(cache.get(&want, Instant::now()), Some((Held::Object(group), _))
+            if version(group.raw()) == known)
     }
 
     /// There is a group of this name.
@@ -406,7 +388,7 @@ impl Inner {
         let due = Instant::now() + SETTLES;
         {
             let mut again = self.again.lock();
-            if again.len() >= MOST_KNOWN || again.insert(at.clone(), due).is_some() {
+            if again.len() >= MOST_AGAIN || again.insert(at.clone(), due).is_some() {
                 return;
             }
         }
