@@ -135,6 +135,9 @@ impl Cluster {
 
     /// Notes what was decided, as done.
     fn obey(&mut self, cycle: &mut Cycle, now: Timestamp) {
+        for (group, marks) in &cycle.decisions.marks {
+            self.mark(&object::read(group), marks);
+        }
         let postponed = self.postponed(&cycle.decisions);
         for decision in &cycle.decisions.decisions {
             let pod = object::read(&decision.pod);

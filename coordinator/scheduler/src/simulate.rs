@@ -16,9 +16,12 @@ use crate::{
 const GPU_GROUP: &str = "runai-gpu-group";
 /// Annotation that says in which way a pod has its devices.
 const RECEIVED: &str = "received-resource-type";
-const LAST_START: &str = "kai.scheduler/last-start-timestamp";
-const LAST_EVICTION: &str = "kai.scheduler/last-eviction-timestamp";
-const STALE: &str = "kai.scheduler/stale-podgroup-timestamp";
+/// Annotation of a group: when it started.
+pub const LAST_START: &str = "kai.scheduler/last-start-timestamp";
+/// When it lost a pod.
+pub const LAST_EVICTION: &str = "kai.scheduler/last-eviction-timestamp";
+/// Since when it runs with too few pods.
+pub const STALE: &str = "kai.scheduler/stale-podgroup-timestamp";
 
 /// Changes a cluster as a cycle has decided. `now` is the instant of the next cycle.
 pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
@@ -88,7 +91,8 @@ fn evict(pod: &mut Pod, now: Timestamp) {
     }
 }
 
-fn mark(group: &mut PodGroup, marks: &Marks) {
+/// Puts timestamps on a group.
+pub fn mark(group: &mut PodGroup, marks: &Marks) {
     let annotations = &mut group.metadata.annotations;
     for (name, instant) in [
         (LAST_START, marks.last_start),
