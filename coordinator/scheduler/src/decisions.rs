@@ -1,5 +1,6 @@
 //! What a cycle decides, and why.
 
+mod claim;
 mod lawful;
 mod waiting;
 
@@ -14,6 +15,8 @@ use crate::{
     snapshot::{JobId, NodeId, Quantities, Snapshot, TaskId},
     state::{State, TaskState},
 };
+
+pub use self::claim::{ClaimAllocation, ContainerMapping, ExtendedAllocation, ExtendedRequest};
 
 /// What is to be done with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -41,6 +44,12 @@ pub struct Decision {
     /// Devices that it shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpu_groups: Vec<String>,
+    /// Devices that its claims get.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimAllocation>,
+    /// Devices that stand for its extended resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_claim: Option<ExtendedAllocation>,
     /// Annotations of its bind request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
@@ -179,7 +188,9 @@ impl Ledger {
         annotations: BTreeMap<String, String>,
     ) {
         self.settled.extend(snapshot.tasks[task].job);
-        let decision = Decision { annotations, ..decision(snapshot, state, task, Action::Bind) };
+        let (claims, extended_claim) = claim::of_task(snapshot, state, task);
+        let decision = decision(snapshot, state, task, Action::Bind);
+        let decision = Decision { annotations, claims, extended_claim, ..decision };
         self.decisions.push(decision);
     }
 
@@ -216,6 +227,8 @@ impl Ledger {
                 String::new()
             },
             gpu_groups: Vec::new(),
+            claims: Vec::new(),
+            extended_claim: None,
             annotations: BTreeMap::new(),
             eviction: Some(eviction),
         });
@@ -230,6 +243,8 @@ fn decision(snapshot: &Snapshot, state: &State, task: TaskId, action: Action) ->
         action,
         node: placed.node.map(|node| snapshot.nodes[node].name.clone()).unwrap_or_default(),
         gpu_groups: if shared { group_names(state, placed) } else { Vec::new() },
+        claims: Vec::new(),
+        extended_claim: None,
         annotations: BTreeMap::new(),
         eviction: None,
     }

@@ -59,7 +59,7 @@ pub const BUILT_IN: &[(&str, Build)] = &[
     (name::SUBGROUP_ORDER, |_| Box::new(subgroup_order::SubGroupOrder)),
     (name::TASK_ORDER, |_| Box::new(task_order::TaskOrder)),
     (name::NOMINATED_NODE, |_| Box::new(nominated_node::NominatedNode)),
-    (name::DYNAMIC_RESOURCES, |_| Box::new(dynamic_resources::DynamicResources)),
+    (name::DYNAMIC_RESOURCES, |_| Box::<dynamic_resources::DynamicResources>::default()),
     (name::MIN_RUNTIME, |arguments| Box::new(min_runtime::MinRuntime::new(arguments))),
     (name::TOPOLOGY, |_| Box::<topology::TopologyAware>::default()),
     (name::SNAPSHOT, |_| Box::new(reflect_job_order::Nothing("snapshot"))),

@@ -6,12 +6,13 @@
 mod job;
 mod node;
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use jiff::Timestamp;
 
 use crate::snapshot::{
-    Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table, TaskId,
+    Claimed, Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table,
+    Task, TaskId,
 };
 
 pub use self::{
@@ -34,6 +35,8 @@ pub struct TaskState {
     pub accepted: Quantities,
     /// Resources per NUMA zone.
     pub numa: Vec<(usize, usize, f64)>,
+    /// Devices of its claims, on its node.
+    pub claims: Option<Arc<[Claimed]>>,
 }
 
 /// A group in this cycle.
@@ -91,6 +94,7 @@ impl State {
                     tentative: false,
                     accepted: [0.0; 3],
                     numa: task.numa.clone(),
+                    claims: given_claims(snapshot, task),
                 })
                 .collect(),
             nodes: snapshot
@@ -215,7 +219,12 @@ impl State {
         if state.status.is_used() {
             state.accepted = accepted(class, snapshot.nodes[node].gpu_memory);
         }
-        let entry = OnNode { task, status: state.status, groups: state.groups.clone() };
+        let entry = OnNode {
+            task,
+            status: state.status,
+            groups: state.groups.clone(),
+            claims: state.claims.clone(),
+        };
         self.nodes[node].add(snapshot, node, entry);
         self.changes.push(node);
     }
@@ -225,6 +234,18 @@ impl State {
         self.changes.push(node);
         self.nodes[node].remove(snapshot, node, task)
     }
+}
+
+/// Devices that a pod on a node has of its claims.
+fn given_claims(snapshot: &Snapshot, task: &Task) -> Option<Arc<[Claimed]>> {
+    if task.claims.is_empty() || task.node.is_none() || !task.status.is_used() {
+        return None;
+    }
+    let given = task.claims.iter().filter_map(|it| {
+        let given = snapshot.devices.claims[it.claim].given.as_ref()?;
+        Some(Claimed { claim: it.claim, devices: given.devices.clone() })
+    });
+    Some(given.collect())
 }
 
 /// What a pod counts on a node, where a device has so much memory.

@@ -11,6 +11,8 @@
 mod clusters;
 #[path = "behaviour/config.rs"]
 mod config;
+#[path = "behaviour/devices.rs"]
+mod devices;
 #[path = "behaviour/division.rs"]
 mod division;
 #[path = "behaviour/engine.rs"]

@@ -51,6 +51,8 @@ pub enum Point {
     BindRequestMutate,
     /// Zones of a node.
     NumaPlacement,
+    /// Devices of a node that are claimed one by one.
+    DevicePlacement,
     /// Places got and lost.
     Event,
     /// What a queue has, owns and deserves.

@@ -42,6 +42,8 @@ pub struct Node {
     pub slice_strategy: SliceStrategy,
     /// Whether its devices are offered as claims.
     pub claimed_gpus: bool,
+    /// Dimensions of which it has only devices that are claimed one by one.
+    pub claimed_dimensions: Vec<usize>,
     /// Whether it is marked for pods with accelerators.
     pub gpu_worker: bool,
     /// Whether it is marked for pods without.

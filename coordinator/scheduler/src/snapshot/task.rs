@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-use super::{ClassId, GroupId, JobId, NodeId, PodSetId};
+use super::{ClassId, GroupId, JobId, NodeId, PodSetId, TaskClaim};
 
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +116,8 @@ pub struct Task {
     pub nominated: Option<NodeId>,
     /// Resources of it per NUMA zone, as its marks say.
     pub numa: Vec<(usize, usize, f64)>,
+    /// Its claims of devices.
+    pub claims: Vec<TaskClaim>,
 }
 
 // === impl Task ===

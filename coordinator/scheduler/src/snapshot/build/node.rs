@@ -88,6 +88,7 @@ impl<'a> Builder<'a> {
             sliced,
             slice_strategy,
             claimed_gpus: claimed > 0.0,
+            claimed_dimensions: Vec::new(),
             gpu_worker: labels.get(&self.parameters.gpu_worker_node_label_key).is_some(),
             cpu_worker: labels.get(&self.parameters.cpu_worker_node_label_key).is_some(),
             domains: Vec::new(),

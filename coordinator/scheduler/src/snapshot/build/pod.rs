@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::{
     input::{self, BindRequest, Container, Phase, Pod},
     snapshot::{
-        CPU, Class, ClassId, Constraints, Dimensions, GPU, GpuKind, GpuRequest, Job, JobId, MEMORY,
-        Node, NodeId, PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector,
+        CPU, Class, ClassId, Constraints, Devices, Dimensions, GPU, GpuKind, GpuRequest, Job,
+        JobId, MEMORY, Node, NodeId, PODS, PodSet, PodSetId, Status, Table, Task, TaskId, Vector,
         class::AlignedContainer, slice_profile,
     },
 };
@@ -66,6 +66,7 @@ impl Builder<'_> {
         job_table: &mut Table<JobId, Job>,
         pod_sets: &mut Table<PodSetId, PodSet>,
         nodes: &Table<NodeId, Node>,
+        devices: &mut Devices,
     ) -> (Table<TaskId, Task>, Table<ClassId, Class>) {
         let input = self.input;
         let mut requests: BTreeMap<(&str, &str), &BindRequest> = BTreeMap::new();
@@ -100,12 +101,15 @@ impl Builder<'_> {
                     .get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str()))
                     .copied()
             };
+            let claims = self.task_claims(devices, pod);
             let key = if keep_labels { None } else { Plain::of(pod) };
             let seen = key.as_ref().and_then(|key| plain.iter().find(|(other, _)| other == key));
             let class = match seen {
                 Some((_, class)) => *class,
                 None => {
-                    let shape = self.shape(pod, keep_labels);
+                    let mut shape =
+                        self.shape(pod, keep_labels, self.claimed_gpus(devices, &claims));
+                    self.constrain_claims(devices, pod, &claims, &mut shape.constraints);
                     let dimensions = &self.dimensions;
                     let id =
                         class_id(&mut classes, &mut known, shape, |shape| class(shape, dimensions));
@@ -119,6 +123,7 @@ impl Builder<'_> {
             });
             let mut task = self.task(pod, class, request, nodes);
             task.job = job;
+            task.claims = claims;
             let id = TaskId(tasks.len() as u32);
             // A pod that failed is nobody's any more.
             if let Some(job) = job.filter(|_| task.status != Status::Failed) {
@@ -192,6 +197,7 @@ impl Builder<'_> {
                 .map(|text| text.parse().map_err(|_| ())),
             nominated: self.node_ids.get(pod.status.nominated_node_name.as_str()).copied(),
             numa: crate::plugin::numa::placement_of(meta, &self.dimensions, zones),
+            claims: Vec::new(),
         }
     }
 
@@ -219,7 +225,7 @@ impl Builder<'_> {
         }
     }
 
-    fn shape(&self, pod: &Pod, keep_labels: bool) -> Shape {
+    fn shape(&self, pod: &Pod, keep_labels: bool, claimed: i64) -> Shape {
         let mut asked = self.request(pod);
         let mut gpu = GpuRequest::whole(asked.gpus);
         gpu.slices = slices(&asked.vector, &self.dimensions);
@@ -247,7 +253,7 @@ impl Builder<'_> {
             gpu.count = count;
             gpu.memory = if fraction.is_some() { 0 } else { memory.unwrap_or(0) };
         }
-        gpu.claimed = self.claimed_gpus(pod);
+        gpu.claimed = claimed;
         for (name, value) in pod.metadata.annotations.iter() {
             if name.starts_with("nvidia.com/mig-") && value.parse::<i64>().is_ok() {
                 gpu.by_annotation = true;
