@@ -101,6 +101,15 @@ pub struct DevicePlacement {
     pub later: bool,
 }
 
+/// NPUs that a pod gets of a node.
+#[derive(Clone, Debug)]
+pub struct NpuPlacement {
+    /// Their numbers.
+    pub devices: Arc<[u32]>,
+    /// Whether some of them are free only when other pods have left.
+    pub later: bool,
+}
+
 /// Pods for which nodes are divided.
 pub struct Subset<'a> {
     /// The group.
@@ -309,6 +318,11 @@ pub trait Plugin {
         node: NodeId,
     ) -> Vec<(usize, usize, f64)> {
         Vec::new()
+    }
+
+    /// Which NPUs of a node a pod gets; none if that is left to the node.
+    fn npu_placement(&self, view: View<'_>, task: TaskId, node: NodeId) -> Option<NpuPlacement> {
+        None
     }
 
     /// Which devices of a node a pod's claims get; none if they cannot be met there.

@@ -87,6 +87,8 @@ pub enum NodeRefusal {
     DeviceSelector,
     /// A claim asks for all devices, and the node's are not all known.
     DevicePool,
+    /// No ring of NPUs is enough.
+    Ring,
     /// No zone of the node is enough.
     Numa,
     /// A plugin dropped it.
@@ -182,6 +184,7 @@ impl NodeRefusal {
                 "device selector without an answer (guard it with has() or `in`)".to_owned()
             }
             Self::DevicePool => "device pool not told in full yet".to_owned(),
+            Self::Ring => "no ring of NPUs has room (1, 2 or 4 of one ring, or all)".to_owned(),
             Self::Numa => "numa alignment".to_owned(),
             Self::Dropped => "outside of the topology".to_owned(),
             Self::Custom(why) => why.to_owned(),
@@ -192,7 +195,7 @@ impl NodeRefusal {
     pub fn is_room(self) -> bool {
         match self {
             Self::DeviceClaim { asked, matching, .. } => matching >= asked,
-            _ => matches!(self, Self::Insufficient(_) | Self::PodSlots | Self::Numa),
+            _ => matches!(self, Self::Insufficient(_) | Self::PodSlots | Self::Numa | Self::Ring),
         }
     }
 }

@@ -8,6 +8,7 @@ mod device;
 mod gpu;
 mod job;
 mod node;
+mod npu;
 mod queue;
 mod resource;
 mod signature;
@@ -29,6 +30,7 @@ pub use self::{
     gpu::{GpuKind, GpuRequest, ceil2},
     job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},
     node::{Node, SliceStrategy},
+    npu::{Choice as NpuChoice, Npu, Npus},
     queue::Queue,
     resource::{
         CPU, Dimensions, GPU, MEMORY, PODS, Quantities, Vector, add, at, less_equal, minus, plus,

@@ -35,6 +35,8 @@ pub struct TaskState {
     pub accepted: Quantities,
     /// Resources per NUMA zone.
     pub numa: Vec<(usize, usize, f64)>,
+    /// NPUs of its node that it has.
+    pub npus: Option<Arc<[u32]>>,
     /// Devices of its claims, on its node.
     pub claims: Option<Arc<[Claimed]>>,
 }
@@ -94,6 +96,7 @@ impl State {
                     tentative: false,
                     accepted: [0.0; 3],
                     numa: task.numa.clone(),
+                    npus: task.npus.clone(),
                     claims: given_claims(snapshot, task),
                 })
                 .collect(),
@@ -132,6 +135,7 @@ impl State {
                 state.put(snapshot, id, node);
             }
         }
+        state.guess_npus(snapshot);
         for (id, task) in snapshot.tasks.entries() {
             if task.pod_set.is_some() {
                 state.count(snapshot, id, task.status, 1);
@@ -139,6 +143,28 @@ impl State {
         }
         state.changes.clear();
         state
+    }
+
+    /// Pods that do not say which NPUs they have are taken to have those that they would get.
+    fn guess_npus(&mut self, snapshot: &Snapshot) {
+        for (id, node) in snapshot.nodes.entries() {
+            let Some(npus) = &node.npus else { continue };
+            let there = &mut self.nodes[id].pods;
+            for at in 0..there.len() {
+                let Some(pod) = there.get(at).filter(|pod| pod.npus.is_none()) else { continue };
+                let task = pod.task;
+                let class = &snapshot.classes[snapshot.tasks[task].class];
+                let count = crate::snapshot::at(&class.request, class.primary) as usize;
+                let taken = |npu: u32| {
+                    there.iter().any(|pod| pod.npus.as_ref().is_some_and(|it| it.contains(&npu)))
+                };
+                let guess = npus.choose(class.primary, count, &taken).map(|it| it.devices);
+                if let Some(pod) = there.get_mut(at) {
+                    pod.npus.clone_from(&guess);
+                }
+                self.tasks[task].npus = guess;
+            }
+        }
     }
 
     /// Nodes in the order in which they changed, from a point that [`State::clock`] gave.
@@ -223,6 +249,7 @@ impl State {
             task,
             status: state.status,
             groups: state.groups.clone(),
+            npus: state.npus.clone(),
             claims: state.claims.clone(),
         };
         self.nodes[node].add(snapshot, node, entry);

@@ -54,6 +54,8 @@ pub(crate) struct Place {
     pub(crate) groups: Option<Vec<GroupId>>,
     /// Resources per NUMA zone.
     pub(crate) numa: Vec<(usize, usize, f64)>,
+    /// NPUs of the node.
+    pub(crate) npus: Option<Arc<[u32]>>,
     /// Devices of its claims.
     pub(crate) claims: Option<Arc<[Claimed]>>,
 }
@@ -121,6 +123,7 @@ impl Session<'_> {
         let state = &mut self.state.tasks[task];
         state.node = Some(node);
         state.numa = place.numa;
+        state.npus = place.npus;
         state.claims = place.claims;
         if let Some(groups) = place.groups {
             state.groups = groups;
@@ -142,14 +145,16 @@ impl Session<'_> {
         again: bool,
     ) -> bool {
         let there = self.state.nodes[node].find(task);
-        let Place { groups, numa, claims } = place;
+        let Place { groups, numa, npus, claims } = place;
         let other_devices = match (there, &groups) {
             (Some(there), Some(groups)) => !groups.is_empty() && there.groups != *groups,
             _ => false,
         };
         let other_zones =
             there.is_some() && !numa.is_empty() && self.state.tasks[task].numa != numa;
-        let other_claims = there.is_some_and(|there| there.claims != claims);
+        let other_claims = there.is_some_and(|there| {
+            (claims.is_some() && there.claims != claims) || (npus.is_some() && there.npus != npus)
+        });
         let is_there = there.is_some();
         if is_there && !again && !other_devices && !other_zones && !other_claims {
             return self.spare(statement, task, node);
@@ -159,6 +164,7 @@ impl Session<'_> {
         let state = &mut self.state.tasks[task];
         state.node = Some(node);
         state.numa = numa;
+        state.npus = npus;
         state.claims = claims;
         if let Some(groups) = groups {
             state.groups = groups;
@@ -275,15 +281,16 @@ impl Session<'_> {
                 operation.node.node,
                 state.groups.clone(),
                 state.numa.clone(),
+                state.npus.clone(),
                 state.claims.clone(),
             ));
         }
         for operation in later.into_iter().rev() {
             self.undo(statement, operation);
         }
-        for (task, node, groups, numa, claims) in places {
+        for (task, node, groups, numa, npus, claims) in places {
             let shared = self.snapshot.classes[self.snapshot.tasks[task].class].gpu.is_shared();
-            let place = Place { groups: shared.then_some(groups), numa, claims };
+            let place = Place { groups: shared.then_some(groups), numa, npus, claims };
             self.pipeline(statement, task, node, place, true);
         }
     }

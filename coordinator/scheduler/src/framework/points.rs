@@ -53,6 +53,8 @@ pub enum Point {
     NumaPlacement,
     /// Devices of a node that are claimed one by one.
     DevicePlacement,
+    /// NPUs of a node.
+    NpuPlacement,
     /// Places got and lost.
     Event,
     /// What a queue has, owns and deserves.

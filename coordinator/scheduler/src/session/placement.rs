@@ -233,8 +233,14 @@ impl Session<'_> {
             .unwrap_or_default();
         let (class, spec) =
             (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
-        let mut place = Place { groups: None, numa: zones, claims: None };
+        let mut place = Place { numa: zones, ..Place::default() };
         let mut fits_now = self.state.nodes[node].fits_idle(class, spec);
+        if let Some(plugin) = self.at(Point::NpuPlacement).next()
+            && let Some(npus) = plugin.npu_placement(self.view(), task, node)
+        {
+            fits_now &= !npus.later;
+            place.npus = Some(npus.devices);
+        }
         if !class.constraints.device_claims.is_empty()
             && let Some(plugin) = self.at(Point::DevicePlacement).next()
         {

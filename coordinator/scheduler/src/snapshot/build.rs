@@ -6,6 +6,7 @@ mod claim;
 mod constraint;
 mod device;
 mod group;
+mod network;
 pub(super) mod node;
 mod pod;
 mod queue;
@@ -34,6 +35,7 @@ struct Builder<'a> {
     now: Timestamp,
     parameters: &'a Params,
     dimensions: Dimensions,
+    facts: node::Facts<'a>,
     node_ids: HashMap<&'a str, NodeId>,
     queue_ids: BTreeMap<String, QueueId>,
     topology_ids: BTreeMap<&'a str, TopologyId>,
@@ -58,6 +60,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         now,
         parameters,
         dimensions: Dimensions::default(),
+        facts: node::Facts::of(input),
         node_ids: HashMap::new(),
         queue_ids: BTreeMap::new(),
         topology_ids: BTreeMap::new(),
@@ -82,7 +85,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let mut devices = builder.devices(&mut nodes);
     builder.claims(&mut devices);
     let queues = builder.queues();
-    let (mut jobs, mut pod_sets) = builder.jobs();
+    let (mut jobs, mut pod_sets) = builder.jobs(&nodes);
     // Only asked by name: its order decides nothing.
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
     let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes, &mut devices);

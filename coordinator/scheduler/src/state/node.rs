@@ -16,6 +16,8 @@ pub struct OnNode {
     pub status: Status,
     /// The shared devices it had.
     pub groups: Vec<GroupId>,
+    /// The NPUs it had.
+    pub npus: Option<Arc<[u32]>>,
     /// The devices that its claims had.
     pub claims: Option<Arc<[Claimed]>>,
 }

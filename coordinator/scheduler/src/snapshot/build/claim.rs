@@ -323,7 +323,7 @@ fn promised(input: &Input) -> BTreeMap<(&str, &str), &Allocation> {
 }
 
 /// Names of the claims of devices that a pod has, as far as they are known.
-fn claim_names<'p>(pod: &'p Pod) -> impl Iterator<Item = &'p str> {
+fn claim_names(pod: &Pod) -> impl Iterator<Item = &str> {
     pod.spec.resource_claims.iter().filter_map(|claim| claim_name(pod, claim))
 }
 

@@ -1,6 +1,9 @@
 //! Pods: their state, their shape, their place in a group.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use crate::{
     input::{self, BindRequest, Container, Phase, Pod},
@@ -21,6 +24,11 @@ use super::{
 const MOST_MEMORY: i64 = 1 << 40;
 /// Devices that a pod can share: a number outside of 1 to this is not read.
 const MOST_DEVICES: i64 = 1 << 16;
+
+/// Annotation with the NPUs that a device plugin has mounted.
+const MOUNTED_NPUS: &str = "huawei.com/AscendReal";
+/// NPUs of a node that are read from an annotation.
+const MOST_NPUS: usize = 1024;
 
 /// What makes two pods one class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -201,6 +209,7 @@ impl Builder<'_> {
                 .map(|text| text.parse().map_err(|_| ())),
             nominated: self.node_ids.get(pod.status.nominated_node_name.as_str()).copied(),
             numa: crate::plugin::numa::placement_of(meta, &self.dimensions, zones),
+            npus: npus(pod),
             claims: Vec::new(),
         }
     }
@@ -444,6 +453,19 @@ fn class(shape: &Shape, dimensions: &Dimensions) -> Class {
     };
     debug_assert!(class.request.len() > MEMORY);
     class
+}
+
+/// NPUs that a pod has: those that were mounted, or those that a scheduler chose.
+fn npus(pod: &Pod) -> Option<Arc<[u32]>> {
+    if pod.spec.node_name.is_empty() {
+        return None;
+    }
+    let annotations = &pod.metadata.annotations;
+    let requests = pod.spec.containers.iter().flat_map(|it| it.resources.requests.iter());
+    let mut chosen = requests.filter_map(|(resource, _)| annotations.get(resource));
+    let text = annotations.get(MOUNTED_NPUS).or_else(|| chosen.next())?;
+    let number = |name: &str| name.trim().rsplit('-').next().and_then(|id| id.parse().ok());
+    text.split(',').take(MOST_NPUS).map(number).collect()
 }
 
 fn gpu_groups(pod: &Pod) -> Vec<String> {
