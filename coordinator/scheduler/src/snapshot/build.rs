@@ -10,6 +10,7 @@ mod network;
 pub(super) mod node;
 mod pod;
 mod queue;
+mod shape;
 mod storage;
 mod topology;
 
@@ -172,9 +173,9 @@ impl<'a> Builder<'a> {
 /// Adds a value to a table unless an equal one is there.
 fn class_id(
     classes: &mut Table<ClassId, Class>,
-    known: &mut BTreeMap<pod::Shape, ClassId>,
-    shape: pod::Shape,
-    make: impl FnOnce(&pod::Shape) -> Class,
+    known: &mut BTreeMap<shape::Shape, ClassId>,
+    shape: shape::Shape,
+    make: impl FnOnce(&shape::Shape) -> Class,
 ) -> ClassId {
     if let Some(id) = known.get(&shape) {
         return *id;
