@@ -3,6 +3,8 @@
 //! Pods that were bound run. Pods that were evicted are made again by whoever owns them, and wait. What was promised
 //! a place has to be decided again: nothing remembers it.
 
+mod claims;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -45,6 +47,7 @@ pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
             Action::Pipeline => {}
         }
     }
+    claims::apply(input, decisions);
     for group in &mut input.pod_groups {
         let key = format!("{}/{}", group.metadata.namespace, group.metadata.name);
         if let Some(marks) = decisions.marks.get(&key) {
