@@ -10,7 +10,7 @@ use muster_scheduler::reason::Eviction;
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
-use crate::object::{self, Name, name_of};
+use crate::object::{self, Name};
 use crate::orders::{Bind, Cycle, Evict};
 use crate::promise::Promise;
 
@@ -44,7 +44,7 @@ impl Cluster {
 
     /// The cluster as decisions see it: with what is as good as done.
     pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
-        let hidden = self.hide();
+        let leaving = self.leave(now);
         let gated = self.gate();
         let mut requests: Vec<_> = self.requests.values().cloned().collect();
         requests.extend(self.flights.requests());
@@ -56,28 +56,40 @@ impl Cluster {
                 pod.spec.scheduling_gates.retain(|gate| gate.name != RESTING);
             }
         }
-        for pod in hidden {
-            self.pods.put(&mut self.input.pods, name_of(&pod.metadata), pod);
+        for pod in leaving {
+            if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
+                pod.metadata.deletion_timestamp = None;
+            }
         }
         snapshot
     }
 
-    /// Takes out pods that are on their way out for somebody.
-    fn hide(&mut self) -> Vec<Pod> {
-        let leaving = self.promises.leaving();
-        let key_of = |pod: &Pod| name_of(&pod.metadata);
-        leaving
-            .iter()
-            .filter_map(|name| self.pods.take(&mut self.input.pods, name, key_of))
-            .collect()
+    /// Pods that are to go for somebody are leaving, whether they were told yet or not. Those that were not.
+    fn leave(&mut self, now: Timestamp) -> Vec<Name> {
+        let mut untold = Vec::new();
+        for name in self.promises.leaving() {
+            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
+            if pod.metadata.deletion_timestamp.is_none() {
+                pod.metadata.deletion_timestamp = Some(now);
+                untold.push(name);
+            }
+        }
+        untold
     }
 
-    /// Keeps out pods that rest.
+    /// Keeps out pods that rest, and those on their way to a node that has vanished: they may get there.
     fn gate(&mut self) -> Vec<Name> {
         let mut gated = Vec::new();
-        for (name, rest) in self.flights.resting() {
+        let vanished = |name: &Name, uid: &str| {
+            self.flights.node(name, uid).is_some_and(|node| self.node(node).is_none())
+        };
+        let resting = self.flights.resting().map(|(name, rest)| (name, rest.uid.as_str()));
+        let astray = self.flights.pods().filter(|(name, uid)| vanished(name, uid));
+        let out: Vec<(Name, String)> =
+            resting.chain(astray).map(|(name, uid)| (name.clone(), uid.to_owned())).collect();
+        for (name, uid) in &out {
             let pod = self.pods.get_mut(&mut self.input.pods, name);
-            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == rest.uid) {
+            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == *uid) {
                 pod.spec.scheduling_gates.push(Named { name: RESTING.to_owned() });
                 gated.push(name.clone());
             }
@@ -144,6 +156,8 @@ impl Cluster {
             let Some(known) = self.pods.get(&self.input.pods, &pod) else { continue };
             let uid = known.metadata.uid.clone();
             match decision.action {
+                // The rest of a group waits with it.
+                Action::Bind if self.is_promised(known) => {}
                 Action::Bind => {
                     let bind = bind(pod, uid, decision);
                     self.flights.begin(bind.clone());
@@ -164,11 +178,7 @@ impl Cluster {
             }
         }
         let (list, pods) = (&self.input.pods, &self.pods);
-        let group_of = |pod: &Name| {
-            let known = pods.get(list, pod)?;
-            let (_, group) = known.group()?;
-            Some(format!("{}/{group}", known.metadata.namespace))
-        };
+        let group_of = |pod: &Name| group_of(pods.get(list, pod)?);
         let uid_of = |pod: &Name| Some(pods.get(list, pod)?.metadata.uid.clone());
         self.promises.make(
             &cycle.decisions,
@@ -178,6 +188,10 @@ impl Cluster {
             self.settings.promise,
             now,
         );
+    }
+
+    fn is_promised(&self, pod: &Pod) -> bool {
+        group_of(pod).is_some_and(|group| self.promises.of(&group).is_some())
     }
 
     /// Groups for whom a pod would have to go that is still on its way: they are looked at again when it has arrived.
@@ -190,6 +204,12 @@ impl Cluster {
         let beneficiary = |one: &Decision| one.eviction.as_ref()?.beneficiary.clone();
         evictions.filter(on_its_way).filter_map(beneficiary).collect()
     }
+}
+
+/// The group of a pod, as decisions write it.
+fn group_of(pod: &Pod) -> Option<String> {
+    let (_, group) = pod.group()?;
+    Some(format!("{}/{group}", pod.metadata.namespace))
 }
 
 fn bind(pod: Name, uid: String, decision: &Decision) -> Bind {

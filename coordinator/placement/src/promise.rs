@@ -1,13 +1,13 @@
 //! Room that is being made: while the pods that must go are on their way out, nobody else gets their place.
 //!
-//! To a cycle the gang stands there already and those that go are gone. When the last has left, the gang is bound where it was
+//! To a cycle those that must go are leaving, and what they leave is the gang's. When the last has left, the gang is bound where it was
 //! promised. If one of those that must go may not, or the gang changes, the promise falls, and all is decided anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::decisions::{Action, Decisions};
-use muster_scheduler::input::BindRequest;
+use muster_scheduler::input::{BindRequest, PROMISED};
 
 use crate::flight;
 use crate::object::{self, Name};
@@ -109,15 +109,19 @@ impl Promises {
         groups.iter().filter_map(|group| self.0.remove(group)).collect()
     }
 
-    /// Pods that are as good as gone.
+    /// Pods that are as good as leaving.
     pub fn leaving(&self) -> BTreeSet<Name> {
         self.0.values().flat_map(|promise| promise.leaving.keys().cloned()).collect()
     }
 
-    /// Places that are as good as taken.
+    /// Places that are taken as soon as those have left.
     pub fn requests(&self) -> impl Iterator<Item = BindRequest> {
         let places = self.0.values().flat_map(|promise| &promise.places);
-        places.map(|(pod, place)| flight::request(pod, &place.node, &place.gpu_groups))
+        places.map(|(pod, place)| {
+            let mut request = flight::request(pod, &place.node, &place.gpu_groups);
+            PROMISED.clone_into(&mut request.status.phase);
+            request
+        })
     }
 
     /// Whether room is being made for a group.

@@ -10,9 +10,9 @@ mod world;
 use world::World;
 
 /// Seeds that are tried.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 40;
 /// Steps of one run.
-const STEPS: usize = 400;
+const STEPS: usize = 250;
 
 #[test]
 fn whatever_fails_no_device_is_given_twice_and_no_gang_stays_half_bound() {

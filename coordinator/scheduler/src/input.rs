@@ -30,7 +30,7 @@ pub use self::{
         PodAffinity, PodAffinityTerm, Requirement, Taint, Toleration, TolerationOperator,
         WeightedNodeSelectorTerm, WeightedPodAffinityTerm,
     },
-    bind_request::{BindRequest, BindRequestSpec, BindRequestStatus, ReceivedGpu},
+    bind_request::{BindRequest, BindRequestSpec, BindRequestStatus, PROMISED, ReceivedGpu},
     claim::{
         AllocatedDevices, Allocation, AllocationMode, ClaimSpec, ClaimStatus, Consumer,
         DeviceConfig, DeviceConstraint, DeviceRequest, DeviceResult, DeviceSelector,

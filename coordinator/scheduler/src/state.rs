@@ -135,6 +135,9 @@ impl State {
                 state.put(snapshot, id, node);
             }
         }
+        for node in state.nodes.iter_mut() {
+            node.hold_promised();
+        }
         state.guess_npus(snapshot);
         for (id, task) in snapshot.tasks.entries() {
             if task.pod_set.is_some() {

@@ -180,6 +180,16 @@ impl NodeState {
         true
     }
 
+    /// What is promised beyond what leaves has to be idle already: nobody else gets it.
+    pub(super) fn hold_promised(&mut self) {
+        for (idle, releasing) in self.idle.iter_mut().zip(self.releasing.iter_mut()) {
+            if *releasing < 0.0 {
+                *idle += *releasing;
+                *releasing = 0.0;
+            }
+        }
+    }
+
     fn device(&mut self, group: GroupId) -> &mut SharedDevice {
         let at = match self.shared.iter().position(|device| device.group == group) {
             Some(at) => at,

@@ -190,6 +190,7 @@ impl Builder<'_> {
             },
             Phase::Pending if deleted.is_some() => Status::Releasing,
             Phase::Pending if !pod.spec.node_name.is_empty() => Status::Bound,
+            Phase::Pending if request.is_some_and(BindRequest::is_promise) => Status::Pipelined,
             Phase::Pending if request.is_some() => Status::Binding,
             Phase::Pending if !pod.spec.scheduling_gates.is_empty() => Status::Gated,
             Phase::Pending => Status::Pending,
