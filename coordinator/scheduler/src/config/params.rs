@@ -49,6 +49,8 @@ pub struct Params {
     pub mig_worker_node_label_key: String,
     /// The `app` label of pods that hold a shared device.
     pub resource_reservation_app_label: String,
+    /// Whether a pod names a group of its own namespace, or, as with KAI, any group of that name.
+    pub groups_by_namespace: bool,
 }
 
 /// Which nodes, queues and groups are this scheduler's: those whose label has this value, or that have no such
@@ -97,6 +99,7 @@ impl Default for Params {
             gpu_worker_node_label_key: worker("gpu-worker"),
             mig_worker_node_label_key: worker("mig-enabled"),
             resource_reservation_app_label: "kai-resource-reservation".to_owned(),
+            groups_by_namespace: false,
         }
     }
 }

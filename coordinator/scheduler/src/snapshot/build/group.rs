@@ -18,11 +18,11 @@ const NON_PREEMPTIBLE: i32 = 100;
 /// The leaf of a group that has no parts.
 pub(super) const PLAIN: &str = "default";
 
-/// How pods name a group: KAI's by name alone, the others' within their namespace.
-pub(super) fn group_key(dialect: Dialect, namespace: &str, name: &str) -> String {
+/// How pods name a group: within their namespace; KAI's by name alone, unless that is switched off.
+pub(super) fn group_key(scoped: bool, dialect: Dialect, namespace: &str, name: &str) -> String {
     match dialect {
-        Dialect::Kai => name.to_owned(),
-        Dialect::Coscheduling | Dialect::Volcano => format!("{namespace}/{name}"),
+        Dialect::Kai if !scoped => name.to_owned(),
+        _ => format!("{namespace}/{name}"),
     }
 }
 
@@ -45,8 +45,9 @@ impl Builder<'_> {
             if !self.parameters.node_pool.takes(&object.metadata.labels) || self.backs_off(object) {
                 continue;
             }
-            let key =
-                group_key(object.dialect(), &object.metadata.namespace, &object.metadata.name);
+            let meta = &object.metadata;
+            let scoped = self.parameters.groups_by_namespace;
+            let key = group_key(scoped, object.dialect(), &meta.namespace, &meta.name);
             if let Some(other) = objects.get(&key) {
                 let why = format!(
                     "PodGroup {}/{} has the same name, and pods name groups without a namespace: rename one",

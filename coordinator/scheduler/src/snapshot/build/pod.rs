@@ -88,6 +88,7 @@ impl Builder<'_> {
             (&a.metadata.namespace, &a.metadata.name)
                 .cmp(&(&b.metadata.namespace, &b.metadata.name))
         });
+        let scoped = self.parameters.groups_by_namespace;
         let mut tasks: Table<TaskId, Task> = Table::default();
         let mut classes = Table::default();
         let mut known = BTreeMap::new();
@@ -114,8 +115,11 @@ impl Builder<'_> {
                 }
             };
             let job = pod.group().and_then(|(dialect, name)| match dialect {
-                input::Dialect::Kai => jobs.get(name).copied(),
-                _ => jobs.get(group_key(dialect, &pod.metadata.namespace, name).as_str()).copied(),
+                input::Dialect::Kai if !scoped => jobs.get(name).copied(),
+                _ => {
+                    let key = group_key(scoped, dialect, &pod.metadata.namespace, name);
+                    jobs.get(key.as_str()).copied()
+                }
             });
             let mut task = self.task(pod, class, request, nodes);
             task.job = job;

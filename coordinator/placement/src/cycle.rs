@@ -1,0 +1,178 @@
+//! One cycle: what is known, with what is as good as done, decided on; and what is to be done now.
+
+use jiff::Timestamp;
+use muster_scheduler::decide;
+use muster_scheduler::decisions::{Action, Decision};
+use muster_scheduler::input::{Named, Pod};
+use muster_scheduler::snapshot::{Snapshot, build};
+
+use crate::cluster::Cluster;
+use crate::object::{self, Name, name_of};
+use crate::orders::{Bind, Cycle, Evict};
+use crate::promise::Promise;
+
+/// Keeps a pod out of a cycle whose binding was given up a moment ago.
+const RESTING: &str = "muster.dev/binding-failed";
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Runs a cycle: what it orders is as good as done from now on.
+    pub fn cycle(&mut self, now: Timestamp) -> Cycle {
+        self.flights.wake(now);
+        let binds = self.keep_promises(now);
+        let snapshot = self.snapshot(now);
+        let decisions = decide(&snapshot, &self.settings.config, now);
+        drop(snapshot);
+        let mut cycle = Cycle { binds, decisions, ..Cycle::default() };
+        self.obey(&mut cycle, now);
+        cycle
+    }
+
+    /// Bindings that are to be tried again by now.
+    pub fn due(&mut self, now: Timestamp) -> Vec<Bind> {
+        self.flights.due(now)
+    }
+
+    /// When something is to be done though nothing changes.
+    pub fn next(&self) -> Option<Timestamp> {
+        [self.flights.next(), self.promises.next()].into_iter().flatten().min()
+    }
+
+    /// The cluster as decisions see it: with what is as good as done.
+    pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
+        let hidden = self.hide();
+        let gated = self.gate();
+        let mut requests: Vec<_> = self.requests.values().cloned().collect();
+        requests.extend(self.flights.requests());
+        requests.extend(self.promises.requests());
+        self.input.bind_requests = requests;
+        let snapshot = build(&self.input, &self.settings.config.params, now);
+        for pod in gated {
+            if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
+                pod.spec.scheduling_gates.retain(|gate| gate.name != RESTING);
+            }
+        }
+        for pod in hidden {
+            self.pods.put(&mut self.input.pods, name_of(&pod.metadata), pod);
+        }
+        snapshot
+    }
+
+    /// Takes out pods that are on their way out for somebody.
+    fn hide(&mut self) -> Vec<Pod> {
+        let leaving = self.promises.leaving();
+        let key_of = |pod: &Pod| name_of(&pod.metadata);
+        leaving
+            .iter()
+            .filter_map(|name| self.pods.take(&mut self.input.pods, name, key_of))
+            .collect()
+    }
+
+    /// Keeps out pods that rest.
+    fn gate(&mut self) -> Vec<Name> {
+        let mut gated = Vec::new();
+        for (name, rest) in self.flights.resting() {
+            let pod = self.pods.get_mut(&mut self.input.pods, name);
+            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == rest.uid) {
+                pod.spec.scheduling_gates.push(Named { name: RESTING.to_owned() });
+                gated.push(name.clone());
+            }
+        }
+        gated
+    }
+
+    /// Drops promises that do not stand any more; binds those whose last pod has left.
+    fn keep_promises(&mut self, now: Timestamp) -> Vec<Bind> {
+        if self.promises.is_empty() {
+            return Vec::new();
+        }
+        let mut promises = std::mem::take(&mut self.promises);
+        promises.fall(now, |promise| self.stands(promise));
+        let has_left =
+            |pod: &Name, uid: &str| self.pod(pod).is_none_or(|pod| pod.metadata.uid != uid);
+        let due = promises.due(has_left);
+        self.promises = promises;
+        let mut binds = Vec::new();
+        for promise in due {
+            if !self.has_room(&promise) {
+                continue;
+            }
+            for (pod, place) in promise.places {
+                let bind = Bind {
+                    pod,
+                    uid: place.uid,
+                    node: place.node,
+                    gpu_groups: place.gpu_groups,
+                    annotations: Default::default(),
+                    attempt: 0,
+                };
+                self.flights.begin(bind.clone());
+                binds.push(bind);
+            }
+        }
+        binds
+    }
+
+    /// Whether the group and its nodes are still as they were.
+    fn stands(&self, promise: &Promise) -> bool {
+        promise.places.iter().all(|(name, place)| {
+            let pod = self.pod(name).filter(|pod| pod.metadata.uid == place.uid);
+            let waits = pod.is_some_and(|pod| {
+                pod.spec.node_name.is_empty() && pod.metadata.deletion_timestamp.is_none()
+            });
+            waits && self.node(&place.node).is_some_and(|node| !node.spec.unschedulable)
+        })
+    }
+
+    /// Whether what has left is really room: somebody else may have taken it.
+    fn has_room(&self, promise: &Promise) -> bool {
+        crate::room::fits(&self.input, &self.flights, promise)
+    }
+
+    /// Notes what was decided, as done.
+    fn obey(&mut self, cycle: &mut Cycle, now: Timestamp) {
+        for decision in &cycle.decisions.decisions {
+            let pod = object::read(&decision.pod);
+            let Some(known) = self.pods.get(&self.input.pods, &pod) else { continue };
+            let uid = known.metadata.uid.clone();
+            match decision.action {
+                Action::Bind => {
+                    let bind = bind(pod, uid, decision);
+                    self.flights.begin(bind.clone());
+                    cycle.binds.push(bind);
+                }
+                Action::Evict if known.spec.node_name.is_empty() => {
+                    // It was on its way, or promised: it waits again.
+                    self.flights.end(&pod);
+                    self.promises.lost(&pod);
+                }
+                Action::Evict => {
+                    if let Some(why) = decision.eviction.clone() {
+                        cycle.evictions.push(Evict { pod, uid, why });
+                    }
+                }
+                Action::Pipeline => {}
+            }
+        }
+        let (list, pods) = (&self.input.pods, &self.pods);
+        let group_of = |pod: &Name| {
+            let known = pods.get(list, pod)?;
+            let (_, group) = known.group()?;
+            Some(format!("{}/{group}", known.metadata.namespace))
+        };
+        let uid_of = |pod: &Name| Some(pods.get(list, pod)?.metadata.uid.clone());
+        self.promises.make(&cycle.decisions, group_of, uid_of, self.settings.promise, now);
+    }
+}
+
+fn bind(pod: Name, uid: String, decision: &Decision) -> Bind {
+    Bind {
+        pod,
+        uid,
+        node: decision.node.clone(),
+        gpu_groups: decision.gpu_groups.clone(),
+        annotations: decision.annotations.clone(),
+        attempt: 0,
+    }
+}

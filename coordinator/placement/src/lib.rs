@@ -1,0 +1,24 @@
+//! The scheduler at work: what is known of a cluster, what a cycle orders, and what has come of it. No clock, no I/O,
+//! no async.
+//!
+//! ```text
+//!   objects as they change ──▶ cluster ──▶ cycle: snapshot, decide ──▶ orders: bind, evict ──▶ (edge) ──▶ API
+//!                                ▲  ▲                                                             │
+//!                                │  └── flight: bindings on their way · promise: room being made ◀┘ outcomes
+//!                                └── the watch confirms
+//! ```
+//!
+//! Start with [`cluster::Cluster`] and [`cycle`].
+
+pub mod cluster;
+pub mod cycle;
+pub mod flight;
+mod index;
+pub mod object;
+pub mod orders;
+pub mod promise;
+mod room;
+
+pub use cluster::{Cluster, Settings};
+pub use object::{Kind, Object};
+pub use orders::{Bind, Cycle, Evict, Outcome};

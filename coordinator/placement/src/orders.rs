@@ -1,0 +1,58 @@
+//! What a cycle orders, and what comes of an order.
+
+use std::collections::BTreeMap;
+
+use muster_scheduler::decisions::Decisions;
+use muster_scheduler::reason::Eviction;
+
+use crate::object::Name;
+
+/// A pod gets a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bind {
+    /// The pod.
+    pub pod: Name,
+    /// Its identity: another pod of this name is another pod.
+    pub uid: String,
+    /// The node.
+    pub node: String,
+    /// Shared devices that it has a part of.
+    pub gpu_groups: Vec<String>,
+    /// What plugins say of it.
+    pub annotations: BTreeMap<String, String>,
+    /// How often it has been tried.
+    pub attempt: u32,
+}
+
+/// A pod goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evict {
+    /// The pod.
+    pub pod: Name,
+    /// Its identity.
+    pub uid: String,
+    /// For whom, and why it is lawful.
+    pub why: Eviction,
+}
+
+/// What has come of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is done; the watch will show it.
+    Done,
+    /// It could not be done now, and may later.
+    Failed(String),
+    /// It cannot be done: the pod or the node is gone, or the pod has a node already.
+    Lost(String),
+}
+
+/// What a cycle has come to.
+#[derive(Debug, Default)]
+pub struct Cycle {
+    /// Pods that get a node now.
+    pub binds: Vec<Bind>,
+    /// Pods that go.
+    pub evictions: Vec<Evict>,
+    /// All that was decided, with reasons.
+    pub decisions: Decisions,
+}

@@ -1,0 +1,71 @@
+//! Whether pods fit on nodes beside what is there, by plain sums: asked when a promise comes true.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muster_scheduler::input::{Input, Phase, Pod};
+use muster_scheduler::quantity::Quantity;
+
+use crate::flight::Flights;
+use crate::object::{Name, name_of};
+use crate::promise::Promise;
+
+/// Whether all pods of a promise fit.
+pub(crate) fn fits(input: &Input, flights: &Flights, promise: &Promise) -> bool {
+    let nodes: BTreeSet<&str> = promise.places.values().map(|place| place.node.as_str()).collect();
+    let mut used: BTreeMap<&str, BTreeMap<&str, i128>> = BTreeMap::new();
+    for pod in &input.pods {
+        if matches!(pod.status.phase, Phase::Succeeded | Phase::Failed) {
+            continue;
+        }
+        let name = name_of(&pod.metadata);
+        let node = place_of(pod, &name, flights, promise);
+        if let Some(node) = node.and_then(|node| nodes.get(node)) {
+            let sums = used.entry(node).or_default();
+            for (resource, amount) in requests(pod) {
+                *sums.entry(resource).or_default() += amount;
+            }
+        }
+    }
+    input.nodes.iter().filter(|node| nodes.contains(node.metadata.name.as_str())).all(|node| {
+        let Some(sums) = used.get(node.metadata.name.as_str()) else { return true };
+        sums.iter().all(|(resource, sum)| {
+            let has = node.status.allocatable.get(resource).map_or(0, milli);
+            // What the node does not say is not looked at: shared devices are counted elsewhere.
+            node.status.allocatable.get(resource).is_none() || *sum <= has
+        })
+    })
+}
+
+fn place_of<'a>(
+    pod: &'a Pod,
+    name: &Name,
+    flights: &'a Flights,
+    promise: &'a Promise,
+) -> Option<&'a str> {
+    if !pod.spec.node_name.is_empty() {
+        return Some(&pod.spec.node_name);
+    }
+    let promised = promise.places.get(name).map(|place| place.node.as_str());
+    promised.or_else(|| flights.node(name, &pod.metadata.uid))
+}
+
+/// What the containers of a pod ask for together; those that run first count if they ask for more.
+fn requests(pod: &Pod) -> BTreeMap<&str, i128> {
+    let mut sums: BTreeMap<&str, i128> = BTreeMap::new();
+    for container in &pod.spec.containers {
+        for (resource, amount) in container.resources.requests.iter() {
+            *sums.entry(resource).or_default() += milli(amount);
+        }
+    }
+    for container in &pod.spec.init_containers {
+        for (resource, amount) in container.resources.requests.iter() {
+            let sum = sums.entry(resource).or_default();
+            *sum = (*sum).max(milli(amount));
+        }
+    }
+    sums
+}
+
+fn milli(amount: Quantity) -> i128 {
+    i128::from(amount.milli())
+}
