@@ -14,7 +14,10 @@ pub(crate) fn snapshot(args: &SnapshotArgs, out: &mut dyn Write) -> Result<bool,
     let SnapshotArgs { file, output: SnapshotOutput::Json, scheduler_name, cluster } = args;
     let mut lists = Cluster::new(cluster)?.gather(Scope::All)?;
     if let Some(name) = scheduler_name.first() {
-        lists.insert("schedulerParams".to_owned(), json!({"schedulerName": name}));
+        lists.insert(
+            "schedulerParams".to_owned(),
+            json!({"schedulerName": name, "groupsByNamespace": true}),
+        );
     }
     let Some(path) = file else {
         serde_json::to_writer(&mut *out, &lists).map_err(Failure::wrong)?;

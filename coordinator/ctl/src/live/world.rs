@@ -92,6 +92,10 @@ impl World {
         let mut config = simulate::configuration(engine.config.as_deref(), shown, &document)?;
         let own = document.scheduler_params.is_some()
             || config.params.scheduler_name != Params::default().scheduler_name;
+        // KAI takes a group of any namespace; a file of KAI's says how it was run.
+        if document.scheduler_params.is_none() {
+            config.params.groups_by_namespace = true;
+        }
         let Document { mut input, .. } = document;
         for bad in &input.set_aside {
             say(format_args!("set aside: {bad}"));

@@ -145,7 +145,7 @@ impl<'a> Facts<'a> {
         let snapshot: &'a Snapshot = session.snapshot;
         let tasks = snapshot.tasks.entries();
         let tasks = tasks.map(|(id, task)| ((task.namespace.as_str(), task.name.as_str()), id));
-        let groups = Groups::of(&world.input.pod_groups);
+        let groups = Groups::of(world);
         Self { world, session, decisions, tasks: tasks.collect(), groups }
     }
 

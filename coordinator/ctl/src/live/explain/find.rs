@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use muster_scheduler::input::{Dialect, Meta, Pod, PodGroup};
+use muster_scheduler::input::{Dialect, Meta, Pod};
 use serde_json::Value as Json;
 
 use super::super::world::World;
@@ -112,18 +112,20 @@ pub(crate) fn find(world: &World, asked: &Asked) -> Result<Subject, String> {
 /// Pod groups by how pods name them.
 pub(crate) struct Groups<'a> {
     near: HashMap<(Dialect, &'a str, &'a str), usize>,
+    /// By name alone, where that is how pods name them.
     far: HashMap<&'a str, usize>,
 }
 
 // === impl Groups ===
 
 impl<'a> Groups<'a> {
-    pub(crate) fn of(groups: &'a [PodGroup]) -> Self {
+    pub(crate) fn of(world: &'a World) -> Self {
         let mut known = Self { near: HashMap::new(), far: HashMap::new() };
-        for (at, group) in groups.iter().enumerate() {
+        let scoped = world.config.params.groups_by_namespace;
+        for (at, group) in world.input.pod_groups.iter().enumerate() {
             let Meta { namespace, name, .. } = &group.metadata;
             known.near.entry((group.dialect(), namespace, name)).or_insert(at);
-            if group.dialect() == Dialect::Kai {
+            if group.dialect() == Dialect::Kai && !scoped {
                 known.far.entry(name).or_insert(at);
             }
         }
@@ -134,7 +136,8 @@ impl<'a> Groups<'a> {
     pub(crate) fn find(&self, pod: &Pod) -> Option<usize> {
         let (dialect, name) = pod.group()?;
         let near = self.near.get(&(dialect, pod.metadata.namespace.as_str(), name));
-        near.or_else(|| self.far.get(name).filter(|_| dialect == Dialect::Kai)).copied()
+        let far = || self.far.get(name).filter(|_| dialect == Dialect::Kai);
+        near.or_else(far).copied()
     }
 }
 
@@ -143,7 +146,7 @@ impl<'a> Groups<'a> {
 impl Family {
     fn of(world: &World) -> Self {
         let mut family = Self::default();
-        let groups = Groups::of(&world.input.pod_groups);
+        let groups = Groups::of(world);
         for pod in &world.input.pods {
             family.add("Pod", &pod.metadata);
             if let Some(group) = groups.find(pod).and_then(|at| world.input.pod_groups.get(at)) {
@@ -229,7 +232,7 @@ impl Family {
         let own = input.pod_groups.iter().enumerate();
         let own = own.filter(|(_, group)| is("podgroup", &group.metadata));
         let mut groups: BTreeSet<usize> = own.map(|(at, _)| at).collect();
-        let known = Groups::of(&input.pod_groups);
+        let known = Groups::of(world);
         groups.extend(pods.iter().filter_map(|at| known.find(input.pods.get(*at)?)));
         Subject {
             kind: self.kinds.get(kind).unwrap_or(kind).clone(),
