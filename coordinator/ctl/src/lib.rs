@@ -42,6 +42,9 @@ pub enum Failure {
     /// What was asked for does not work.
     #[error("{0}")]
     Wrong(String),
+    /// Whoever asks may not see what the answer depends on.
+    #[error("{0}")]
+    Forbidden(String),
     /// The result cannot be written.
     #[error("the result cannot be written: {0}")]
     Output(#[from] std::io::Error),
@@ -54,7 +57,7 @@ impl Failure {
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Wrong(_) | Self::Output(_) => 1,
+            Self::Wrong(_) | Self::Forbidden(_) | Self::Output(_) => 1,
         }
     }
 

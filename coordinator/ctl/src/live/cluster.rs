@@ -40,7 +40,7 @@ struct Page {
     #[serde(default)]
     metadata: PageMeta,
     #[serde(default)]
-    items: Vec<Json>,
+    items: Option<Vec<Json>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -74,14 +74,18 @@ impl Cluster {
         self.client.default_namespace()
     }
 
-    /// All lists of a scope, as a snapshot holds them.
-    pub(crate) fn gather(&self, scope: Scope) -> Result<Map<String, Json>, Failure> {
+    /// All lists of a scope, as a snapshot holds them; only one namespace of them, if it is named.
+    pub(crate) fn gather(
+        &self,
+        scope: Scope,
+        namespace: Option<&str>,
+    ) -> Result<Map<String, Json>, Failure> {
         let whole = self.request.saturating_mul(WHOLE);
         let lists = async {
             let mut lists = Map::new();
             lists.insert("now".to_owned(), Timestamp::now().to_string().into());
             for kind in scope.kinds() {
-                let items = self.list(kind, None).await?;
+                let items = self.list(kind, namespace).await?;
                 let list = lists.entry(kind.list).or_insert_with(|| Json::Array(Vec::new()));
                 if let Json::Array(list) = list {
                     list.extend(items);
@@ -182,7 +186,7 @@ impl Cluster {
                     return Err(self.failed(kind, &late));
                 }
             };
-            items.extend(page.items);
+            items.extend(page.items.unwrap_or_default());
             match page.metadata.more.filter(|token| !token.is_empty()) {
                 Some(token) => params.continue_token = Some(token),
                 None => return Ok(Some(items)),
@@ -200,9 +204,9 @@ impl Cluster {
             ))),
             // What only helps to find things may be missing.
             403 if kind.part == Part::Owners => Ok(None),
-            403 => Err(Failure::Wrong(format!(
-                "you may not list {plural} of the whole cluster: {message}; have `list` on {plural} granted, or let \
-                 somebody who may run `musterctl snapshot --file FILE` and use -f FILE"
+            403 => Err(Failure::Forbidden(format!(
+                "you may not list {plural}: {message}; have the ClusterRole of deploy/ctl/role.yaml bound to you, or \
+                 let somebody who may run `musterctl snapshot --file FILE` and use -f FILE"
             ))),
             _ => Err(self.failed(kind, &message)),
         }

@@ -19,7 +19,12 @@ use crate::args::{ExplainArgs, Show};
 
 pub(crate) fn explain(args: &ExplainArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let asked = Asked::parse(&args.what).map_err(Failure::Usage)?;
-    let world = World::of(&args.engine, &args.cluster, Scope::All)?;
+    let world = match World::of(&args.engine, &args.cluster, Scope::All) {
+        Err(Failure::Forbidden(why)) if !args.cluster.all_namespaces => {
+            World::near(&args.engine, &args.cluster, why)?
+        }
+        world => world?,
+    };
     let subject = find::find(&world, &asked).map_err(Failure::Usage)?;
     let answer = facts::answer(&world, &subject);
     if !for_programs(&answer, args.output, out)? {

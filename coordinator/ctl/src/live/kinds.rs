@@ -46,18 +46,23 @@ pub(crate) enum Scope {
     Room,
     /// All that decisions depend on, and who owns what.
     All,
+    /// What the people of a namespace may see of it: pods, groups, who owns what.
+    Near,
 }
 
 /// The list of what owns pods.
 pub(crate) const OWNERS: &str = "owners";
+
+/// Lists that people may see of their own namespace.
+const NEAR: [&str; 4] = ["pods", "podGroups", "bindRequests", OWNERS];
 
 // === impl Scope ===
 
 impl Scope {
     /// The kinds of a scope.
     pub(crate) fn kinds(self) -> impl Iterator<Item = &'static Kind> {
-        let more: &[Kind] = if self == Self::All { &MORE } else { &[] };
-        ROOM.iter().chain(more)
+        let more: &[Kind] = if self == Self::Room { &[] } else { &MORE };
+        ROOM.iter().chain(more).filter(move |kind| self != Self::Near || NEAR.contains(&kind.list))
     }
 }
 

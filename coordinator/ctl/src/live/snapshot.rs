@@ -12,7 +12,7 @@ use crate::{Failure, say};
 
 pub(crate) fn snapshot(args: &SnapshotArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let SnapshotArgs { file, output: SnapshotOutput::Json, scheduler_name, cluster } = args;
-    let mut lists = Cluster::new(cluster)?.gather(Scope::All)?;
+    let mut lists = Cluster::new(cluster)?.gather(Scope::All, None)?;
     if let Some(name) = scheduler_name.first() {
         lists.insert(
             "schedulerParams".to_owned(),

@@ -32,6 +32,8 @@ pub(crate) struct World {
     pub(crate) beside: Beside,
     /// Where names are looked for; none is everywhere.
     pub(crate) namespace: Option<String>,
+    /// Why only this namespace is known, if so: then nothing can be decided.
+    pub(crate) partial: Option<String>,
 }
 
 /// What a document has beside what the engine reads: objects as they are written.
@@ -68,7 +70,7 @@ impl World {
             }
             None => {
                 let asked = Cluster::new(cluster)?;
-                let lists = asked.gather(scope)?;
+                let lists = asked.gather(scope, None)?;
                 let bytes = serde_json::to_vec(&lists).map_err(Failure::wrong)?;
                 let namespace =
                     cluster.namespace.clone().unwrap_or_else(|| asked.namespace().to_owned());
@@ -81,6 +83,22 @@ impl World {
         };
         let mut world = Self::read(&bytes, shown, engine)?;
         world.namespace = namespace;
+        Ok(world)
+    }
+
+    /// What can be known by those who may see one namespace only, and why it is no more than that.
+    pub(crate) fn near(
+        engine: &EngineArgs,
+        cluster: &ClusterArgs,
+        why: String,
+    ) -> Result<Self, Failure> {
+        let asked = Cluster::new(cluster)?;
+        let namespace = cluster.namespace.as_deref().unwrap_or(asked.namespace());
+        let lists = asked.gather(Scope::Near, Some(namespace))?;
+        let bytes = serde_json::to_vec(&lists).map_err(Failure::wrong)?;
+        let mut world = Self::read(&bytes, Path::new("the cluster"), engine)?;
+        world.namespace = Some(namespace.to_owned());
+        world.partial = Some(why);
         Ok(world)
     }
 
@@ -109,7 +127,7 @@ impl World {
         let told = engine.now.as_deref().and_then(|text| text.parse().ok());
         let now = told.or(input.now).unwrap_or_else(Timestamp::now);
         let beside = serde_json::from_slice(bytes).map(Beside::inner).unwrap_or_default();
-        Ok(Self { input, config, now, schedulers, beside, namespace: None })
+        Ok(Self { input, config, now, schedulers, beside, namespace: None, partial: None })
     }
 
     /// The cluster, ready to decide on.

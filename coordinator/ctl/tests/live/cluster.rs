@@ -28,7 +28,12 @@ const OURS: [&str; 5] = [
 
 /// An API server with the objects of a desk.
 async fn sandbox(desk: &Desk) -> Sandbox {
-    let mut builder = Sandbox::builder().controllers(None).tls(true);
+    sandbox_of(desk, false).await
+}
+
+/// The same, which looks at permissions if it is strict.
+async fn sandbox_of(desk: &Desk, strict: bool) -> Sandbox {
+    let mut builder = Sandbox::builder().controllers(None).tls(true).strict(strict);
     for crd in crds(&OURS) {
         builder = builder.crd(crd);
     }
@@ -186,25 +191,68 @@ async fn definitions_that_are_missing_are_said_and_their_lists_are_empty() {
     assert!(error.contains("kubectl apply --server-side -f deploy/crds"), "{error}");
 }
 
+/// A kubeconfig of a service account in namespace `ml`.
+async fn reader(sandbox: &Sandbox, name: &str) -> String {
+    let path = "/api/v1/namespaces/ml/serviceaccounts";
+    sandbox.create(path, &json!({"metadata": {"name": name}})).await.unwrap();
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token = sandbox.create(&format!("{path}/{name}/token"), &request).await.unwrap();
+    sandbox.kubeconfig(token["status"]["token"].as_str().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_list_is_told_what_to_ask_for() {
-    let sandbox = Sandbox::builder().controllers(None).strict(true).start().await.unwrap();
+async fn the_role_of_musterctl_is_enough_and_of_one_namespace_what_was_recorded_can_be_read() {
+    let sandbox = sandbox_of(&desk(), true).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kubeconfig");
+    let path = file.to_str().unwrap();
+    let ask =
+        |arguments: &[&str]| musterctl(&[arguments, &["--kubeconfig", path, "-n", "ml"]].concat());
     std::fs::write(&file, sandbox.kubeconfig("nobody")).unwrap();
-    let (code, out, error) = musterctl(&["nodes", "--kubeconfig", file.to_str().unwrap()]);
+    let (code, out, error) = ask(&["nodes"]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(error.contains("log in, or name another --context"), "{error}");
 
-    let path = "/api/v1/namespaces/default/serviceaccounts";
-    sandbox.create(path, &json!({"metadata": {"name": "reader"}})).await.unwrap();
-    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}});
-    let token = sandbox.create(&format!("{path}/reader/token"), &request).await.unwrap();
-    std::fs::write(&file, sandbox.kubeconfig(token["status"]["token"].as_str().unwrap())).unwrap();
-    let (code, _, error) = musterctl(&["nodes", "--kubeconfig", file.to_str().unwrap()]);
+    std::fs::write(&file, reader(&sandbox, "reader").await).unwrap();
+    let (code, _, error) = ask(&["nodes"]);
     assert_eq!(code, 1);
-    assert!(error.contains("you may not list nodes of the whole cluster"), "{error}");
-    assert!(error.contains("musterctl snapshot --file FILE"), "{error}");
+    assert!(error.contains("you may not list nodes"), "{error}");
+    assert!(error.contains("deploy/ctl/role.yaml"), "{error}");
+
+    let subject = json!([{"kind": "ServiceAccount", "name": "reader", "namespace": "ml"}]);
+    let role = |name: &str, kind: &str| {
+        json!({"metadata": {"name": name}, "subjects": subject,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}})
+    };
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let near = json!({"metadata": {"name": "near"}, "rules": [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": ["scheduling.run.ai"], "resources": ["podgroups", "bindrequests"], "verbs": ["list"]},
+        {"apiGroups": ["scheduling.x-k8s.io", "scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["list"]}]});
+    sandbox.create(&format!("{rbac}/namespaces/ml/roles"), &near).await.unwrap();
+    let binding = role("near", "Role");
+    sandbox.create(&format!("{rbac}/namespaces/ml/rolebindings"), &binding).await.unwrap();
+    let condition = json!({"type": "Schedulable", "status": "False", "reason": "OverLimit", "message": "as noted"});
+    let noted = "/apis/scheduling.run.ai/v2alpha2/namespaces/ml/podgroups/big/status";
+    merge(&sandbox, noted, json!({"status": {"conditions": [condition]}})).await;
+    let (code, out, _) = ask(&["explain", "podgroup/big"]);
+    assert_eq!(code, 1);
+    assert!(out.starts_with("PodGroup ml/big does not run: OverLimit, as recorded"), "{out}");
+    assert!(
+        out.contains("the engine was not run, only records were read: you may not list nodes"),
+        "{out}"
+    );
+
+    let text = include_str!("../../../../deploy/ctl/role.yaml");
+    let all: Json = serde_saphyr::from_str(text).unwrap();
+    sandbox.create(&format!("{rbac}/clusterroles"), &all).await.unwrap();
+    let binding = role("musterctl", "ClusterRole");
+    sandbox.create(&format!("{rbac}/clusterrolebindings"), &binding).await.unwrap();
+    let (code, out, error) = ask(&["explain", "podgroup/big"]);
+    assert_eq!((code, error.as_str()), (1, ""));
+    assert!(out.starts_with("PodGroup ml/big does not run: NoRoom\n"), "{out}");
+    assert_eq!(ask(&["snapshot"]).0, 0);
 }
 
 #[test]

@@ -118,7 +118,9 @@ impl Desk {
     /// Asks it as a program does. The answer is the same as YAML.
     pub fn json(&self, arguments: &[&str]) -> Json {
         let (_, out, error) = self.ask(&[arguments, &["-o", "json"]].concat());
-        let json: Json = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{error}"));
+        let json = serde_json::from_str::<Json>(&out);
+        assert!(json.is_ok(), "{out}{error}");
+        let json = json.unwrap();
         let (_, yaml, _) = self.ask(&[arguments, &["-o", "yaml"]].concat());
         assert_eq!(serde_saphyr::from_str::<Json>(&yaml).unwrap(), json);
         json

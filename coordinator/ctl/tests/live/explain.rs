@@ -214,3 +214,21 @@ fn a_group_that_asked_for_no_second_attempt_is_passed_over() {
     assert!(out.contains("the scheduler passes it over"), "{out}");
     assert!(out.contains("set spec.schedulingBackoff to -1"), "{out}");
 }
+
+#[test]
+fn of_many_groups_those_that_wait_are_told_about() {
+    let mut desk = Desk::new();
+    for at in 0..7 {
+        let name = format!("many-{at}");
+        let queue = if at < 6 { "nowhere" } else { "team-a" };
+        let made = crate::desk::owned(group(&name, queue, 1, at + 1), "ModelServing", "many");
+        desk = desk.with("podGroups", [made]).with("pods", [pod(&format!("p-{at}"), &name, 1, "")]);
+    }
+    let (code, out, _) = desk.text(&["explain", "modelserving/many"]);
+    assert_eq!(code, 1);
+    let told = |out: &str| out.lines().filter(|line| line.starts_with("GROUP")).count();
+    assert_eq!(told(&out), 5, "{out}");
+    let beside = "BESIDE     1 groups run or are placed in the next cycle, 1 more groups wait: -o wide tells of each";
+    assert!(out.contains(beside), "{out}");
+    assert_eq!(told(&desk.ask(&["explain", "modelserving/many", "-o", "wide"]).1), 7);
+}

@@ -50,6 +50,9 @@ pub(crate) struct Answer {
     pub(crate) runs: bool,
     /// The instant of what was looked at.
     pub(crate) at: Timestamp,
+    /// Why the engine was not run, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine_not_run: Option<String>,
     pub(crate) groups: Vec<GroupFacts>,
     /// Pods that are in no group.
     pub(crate) loose: Vec<PodFacts>,
@@ -123,7 +126,10 @@ pub(super) struct Facts<'a> {
 pub(crate) fn answer(world: &World, subject: &Subject) -> Answer {
     let snapshot = world.snapshot();
     let config: &Config = &world.config;
-    let decisions = decide(&snapshot, config, world.now);
+    let decisions = match world.partial {
+        None => decide(&snapshot, config, world.now),
+        Some(_) => Decisions::default(),
+    };
     let session = Session::open(&snapshot, config, &Registry::default());
     let facts = Facts::new(world, &session, &decisions);
     facts.answer(subject)
@@ -172,6 +178,7 @@ impl<'a> Facts<'a> {
             name: subject.name.clone(),
             runs,
             at: self.world.now,
+            engine_not_run: self.world.partial.clone(),
             groups,
             loose,
             help,
@@ -217,6 +224,9 @@ impl<'a> Facts<'a> {
         let key = job.key();
         facts.queues = self.queues(id);
         facts.standing = self.standing(id, &facts.pods, one);
+        if self.world.partial.is_some() {
+            return Some(facts);
+        }
         let waits = |pod: &PodFacts| matches!(pod.standing, Standing::Waits | Standing::Promised);
         if facts.pods.iter().any(waits) {
             facts.now = self.decisions.reasons.get(&key).cloned();

@@ -12,15 +12,29 @@ use super::recorded::Recorded;
 
 /// How wide the column of headings is.
 const MARGIN: usize = 11;
+/// How many groups are told about; wide tells of all.
+const GROUPS: usize = 5;
 /// How many pods are listed; wide lists all.
 const PODS: usize = 10;
 
 pub(super) fn print(answer: &Answer, wide: bool, out: &mut dyn Write) -> io::Result<()> {
     let Answer { kind, namespace, name, groups, loose, .. } = answer;
     writeln!(out, "{kind} {namespace}/{name} {}", headline(answer))?;
-    for group in groups {
+    let several = groups.len() > 1;
+    let (short, long): (Vec<&GroupFacts>, Vec<&GroupFacts>) =
+        groups.iter().partition(|group| several && !wide && group.standing.is_well());
+    let most = if wide { long.len() } else { GROUPS };
+    for group in long.iter().take(most) {
         writeln!(out)?;
         one(answer, group, wide, out)?;
+    }
+    if !short.is_empty() || long.len() > most {
+        writeln!(out)?;
+        field("BESIDE", &beside(&short, long.len().saturating_sub(most)), out)?;
+    }
+    if let Some(why) = &answer.engine_not_run {
+        writeln!(out)?;
+        field("NOTE", &format!("the engine was not run, only records were read: {why}"), out)?;
     }
     if !loose.is_empty() {
         writeln!(out)?;
@@ -28,6 +42,18 @@ pub(super) fn print(answer: &Answer, wide: bool, out: &mut dyn Write) -> io::Res
         pods(loose, wide, out)?;
     }
     help(&answer.help, out)
+}
+
+/// Groups that are not told about one by one.
+fn beside(well: &[&GroupFacts], more: usize) -> String {
+    let mut texts = Vec::new();
+    if !well.is_empty() {
+        texts.push(format!("{} groups run or are placed in the next cycle", well.len()));
+    }
+    if more > 0 {
+        texts.push(format!("{more} more groups wait"));
+    }
+    format!("{}: -o wide tells of each", texts.join(", "))
 }
 
 fn headline(answer: &Answer) -> String {
@@ -55,7 +81,10 @@ fn headline(answer: &Answer) -> String {
         (Standing::Promised, _) => "waits for others to leave".to_owned(),
         (Standing::Waits, _) => match answer.groups.iter().find_map(|group| group.now.as_ref()) {
             Some(waiting) => format!("does not run: {:?}", waiting.reason),
-            None => "does not run".to_owned(),
+            None => match answer.groups.iter().find_map(|group| group.recorded.first()) {
+                Some(record) => format!("does not run: {}, as recorded", record.reason),
+                None => "does not run".to_owned(),
+            },
         },
         (Standing::NoPods, [pod]) => format!("does not run: it is {}", pod.status),
         (Standing::NoPods, _) => "has no pods that could run".to_owned(),
@@ -95,7 +124,8 @@ fn one(answer: &Answer, group: &GroupFacts, wide: bool, out: &mut dyn Write) -> 
             field(if at == 0 { "NODES" } else { "" }, &format!("{count} × {why}"), out)?;
         }
     }
-    records(&group.recorded, answer.at, group.now.is_some(), out)?;
+    let unsaid = group.now.is_some() || answer.engine_not_run.is_some();
+    records(&group.recorded, answer.at, unsaid, out)?;
     for (at, leaving) in group.leaving.iter().enumerate() {
         field(if at == 0 { "LEAVING" } else { "" }, leaving, out)?;
     }
