@@ -58,7 +58,9 @@ pub(crate) fn list(args: &DijobsArgs, out: &mut dyn Write) -> Result<bool, Failu
     }
     if jobs.is_empty() && !unreadable {
         if args.files.is_empty() {
-            say("there are no DIJobs here; -A looks in all namespaces");
+            let elsewhere =
+                if args.cluster.all_namespaces { "" } else { " here: -A looks in all namespaces" };
+            say(format_args!("there are no DIJobs{elsewhere}"));
             return Ok(false);
         }
         let files: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();

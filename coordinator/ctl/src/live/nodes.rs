@@ -13,8 +13,8 @@ use super::for_programs;
 use super::kinds::Scope;
 use super::table::{Table, number};
 use super::world::World;
-use crate::Failure;
 use crate::args::{NodesArgs, Show};
+use crate::{Failure, say};
 
 const GIB: f64 = 1_073_741_824.0;
 
@@ -49,6 +49,9 @@ pub(crate) fn nodes(args: &NodesArgs, out: &mut dyn Write) -> Result<bool, Failu
         }
     }
     rows.retain(|row| args.names.is_empty() || args.names.contains(&row.name));
+    if rows.is_empty() {
+        say("there are no nodes");
+    }
     if for_programs(&rows, args.output, out)? {
         return Ok(false);
     }

@@ -1,11 +1,12 @@
 //! `queues`: who may have what, has what and asks for what.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use muster_scheduler::framework::Registry;
 use muster_scheduler::plugin::proportion::division::reported;
 use muster_scheduler::session::Session;
-use muster_scheduler::snapshot::{JobId, Quantities, QueueId, Snapshot, Status, plus};
+use muster_scheduler::snapshot::{JobId, Quantities, QueueId, ROOT, Snapshot, Status, plus};
 use muster_scheduler::state::Gang;
 use serde::Serialize;
 
@@ -144,19 +145,31 @@ fn up(snapshot: &Snapshot, queue: Option<QueueId>) -> impl Iterator<Item = Queue
     std::iter::successors(queue, |queue| snapshot.queues[*queue].parent)
 }
 
-/// A group's place among those of its queue that wait: which, and of how many. The first is tried first. None if it
-/// does not wait, or has too few pods to be tried.
-pub(crate) fn position(session: &Session<'_>, job: JobId) -> Option<(usize, usize)> {
-    let queue = session.snapshot.jobs[job].queue?;
-    let waits = |id: &JobId| {
-        session.snapshot.jobs[*id].queue == Some(queue)
-            && session.state.jobs[*id].pending > 0
-            && session.is_ready(&Gang::whole(*id), muster_scheduler::snapshot::ROOT)
-    };
-    let mut line: Vec<Gang> = session.snapshot.jobs.ids().filter(waits).map(Gang::whole).collect();
-    line.sort_by(|left, right| session.job_order(left, right));
-    let at = line.iter().position(|gang| gang.job == job)?;
-    Some((at + 1, line.len()))
+/// A place in a line: the first is tried first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Position {
+    pub(crate) place: usize,
+    pub(crate) of: usize,
+}
+
+/// The places of groups among those of their queue that wait. What has too few pods to be tried is in no line.
+pub(crate) fn positions(session: &Session<'_>) -> BTreeMap<JobId, Position> {
+    let mut lines: BTreeMap<QueueId, Vec<Gang>> = BTreeMap::new();
+    for (id, job) in session.snapshot.jobs.entries() {
+        let gang = Gang::whole(id);
+        let Some(queue) = job.queue else { continue };
+        if session.state.jobs[id].pending > 0 && session.is_ready(&gang, ROOT) {
+            lines.entry(queue).or_default().push(gang);
+        }
+    }
+    let mut positions = BTreeMap::new();
+    for mut line in lines.into_values() {
+        line.sort_by(|left, right| session.job_order(left, right));
+        let of = line.len();
+        let places = line.iter().enumerate();
+        positions.extend(places.map(|(at, gang)| (gang.job, Position { place: at + 1, of })));
+    }
+    positions
 }
 
 /// A queue and those below it, none if there is no such queue.

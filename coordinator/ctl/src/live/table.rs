@@ -29,8 +29,11 @@ impl<const N: usize> Table<N> {
         self.rows.push(row);
     }
 
-    /// Prints it; at most `WIDTH` columns wide if it is to fit.
+    /// Prints it; at most `WIDTH` columns wide if it is to fit. Nothing if it has no rows.
     pub(crate) fn print(&self, fit: bool, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         let head = self.head.map(str::to_owned);
         let rows = || std::iter::once(&head).chain(&self.rows);
         let mut widths: [usize; N] = std::array::from_fn(|at| {

@@ -156,7 +156,7 @@ async fn every_verb_asks_the_cluster() {
 
     let (code, _, error) = ask(&sandbox, &["dijobs", "-A"]);
     assert_eq!(code, 0);
-    assert!(error.contains("there are no DIJobs here"), "{error}");
+    assert!(error.contains("there are no DIJobs"), "{error}");
     let template = json!({"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}});
     let job = json!({"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "DIJob", "metadata": {"name": "d"},
         "spec": {"coordinator": template, "collector": template, "learner": template}});

@@ -138,3 +138,20 @@ fn as_a_plugin_it_calls_itself_kubectl_muster() {
     assert!(out.contains("Usage: kubectl muster explain"), "{out}");
     assert!(out.contains("kubectl muster explain train -f snapshot.json"), "{out}");
 }
+
+/// What the documentation shows is what is printed.
+#[test]
+fn the_page_about_explain_tells_the_truth() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/explain.md")).unwrap();
+    let mut shown = 0;
+    for block in page.split("```\n").filter_map(|block| block.strip_prefix("$ musterctl ")) {
+        let (command, expected) = block.split_once('\n').unwrap();
+        let file = root.join("docs/examples/cluster.json");
+        let command = command.replace("docs/examples/cluster.json", file.to_str().unwrap());
+        let (_, out, error) = musterctl(&command.split_whitespace().collect::<Vec<_>>());
+        assert_eq!((out.as_str(), error.as_str()), (expected, ""));
+        shown += 1;
+    }
+    assert_eq!(shown, 4);
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use muster_scheduler::config::Config;
 use muster_scheduler::decide;
-use muster_scheduler::decisions::{Action, Decisions};
+use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::framework::Registry;
 use muster_scheduler::input::{Phase, Pod};
 use muster_scheduler::reason::Waiting;
@@ -14,7 +14,7 @@ use muster_scheduler::snapshot::{JobId, Snapshot, TaskId};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::super::queues::{self, QueueRow};
+use super::super::queues::{self, Position, QueueRow};
 use super::super::world::World;
 use super::advice;
 use super::find::{Groups, Subject, text};
@@ -87,13 +87,6 @@ pub(crate) struct GroupFacts {
     pub(crate) help: Vec<String>,
 }
 
-/// A place in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Position {
-    pub(crate) place: usize,
-    pub(crate) of: usize,
-}
-
 /// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -120,6 +113,11 @@ pub(super) struct Facts<'a> {
     pub(super) decisions: &'a Decisions,
     tasks: BTreeMap<(&'a str, &'a str), TaskId>,
     groups: Groups<'a>,
+    jobs: BTreeMap<(&'a str, &'a str), JobId>,
+    queues: Vec<QueueRow>,
+    positions: BTreeMap<JobId, Position>,
+    /// Where the next cycle puts pods.
+    next: BTreeMap<&'a str, &'a Decision>,
 }
 
 /// Runs the engine and answers.
@@ -151,8 +149,20 @@ impl<'a> Facts<'a> {
         let snapshot: &'a Snapshot = session.snapshot;
         let tasks = snapshot.tasks.entries();
         let tasks = tasks.map(|(id, task)| ((task.namespace.as_str(), task.name.as_str()), id));
-        let groups = Groups::of(world);
-        Self { world, session, decisions, tasks: tasks.collect(), groups }
+        let jobs = snapshot.jobs.entries();
+        let jobs = jobs.map(|(id, job)| ((job.namespace.as_str(), job.name.as_str()), id));
+        let next = decisions.decisions.iter().filter(|decision| decision.action != Action::Evict);
+        Self {
+            world,
+            session,
+            decisions,
+            tasks: tasks.collect(),
+            groups: Groups::of(world),
+            jobs: jobs.collect(),
+            queues: queues::rows(session),
+            positions: queues::positions(session),
+            next: next.map(|decision| (decision.pod.as_str(), decision)).collect(),
+        }
     }
 
     fn answer(&self, subject: &Subject) -> Answer {
@@ -191,10 +201,8 @@ impl<'a> Facts<'a> {
         let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
         let written = self.world.beside.pod_group(namespace, name);
         let snapshot = self.session.snapshot;
-        let found = snapshot
-            .jobs
-            .entries()
-            .find(|(_, job)| job.namespace == *namespace && job.name == *name);
+        let found = self.jobs.get(&(namespace.as_str(), name.as_str()));
+        let found = found.map(|id| (*id, &snapshot.jobs[*id]));
         let own = |pod: &&&Pod| self.groups.find(pod) == Some(at);
         let pods: Vec<PodFacts> = if one {
             pods.iter().map(|pod| self.pod(pod)).collect()
@@ -230,8 +238,7 @@ impl<'a> Facts<'a> {
         let waits = |pod: &PodFacts| matches!(pod.standing, Standing::Waits | Standing::Promised);
         if facts.pods.iter().any(waits) {
             facts.now = self.decisions.reasons.get(&key).cloned();
-            facts.position =
-                queues::position(self.session, id).map(|(place, of)| Position { place, of });
+            facts.position = self.positions.get(&id).copied();
         }
         let for_it = self.decisions.decisions.iter().filter_map(|decision| {
             let why = decision.eviction.as_ref()?;
@@ -266,9 +273,8 @@ impl<'a> Facts<'a> {
         let snapshot = self.session.snapshot;
         let own = snapshot.jobs[id].queue;
         let up = std::iter::successors(own, |queue| snapshot.queues[*queue].parent);
-        let rows = queues::rows(self.session);
         up.filter_map(|queue| {
-            rows.iter().find(|row| row.name == snapshot.queues[queue].name).cloned()
+            self.queues.iter().find(|row| row.name == snapshot.queues[queue].name).cloned()
         })
         .collect()
     }
@@ -284,11 +290,7 @@ impl<'a> Facts<'a> {
         let status = task.map_or("Pending", |task| task.status.name());
         let waits = matches!(status, "Pending" | "Gated");
         let key = pod.key();
-        let decided = self
-            .decisions
-            .decisions
-            .iter()
-            .find(|decision| decision.pod == key && decision.action != Action::Evict && waits);
+        let decided = self.next.get(key.as_str()).filter(|_| waits);
         let standing = match (status, decided.map(|decision| decision.action)) {
             ("Succeeded", _) => Standing::Ended,
             ("Failed" | "Unknown" | "Releasing" | "StuckInReleasing", _) => Standing::NoPods,

@@ -112,7 +112,8 @@ fn one(answer: &Answer, group: &GroupFacts, wide: bool, out: &mut dyn Write) -> 
         field("WHY", why, out)?;
     }
     if let Some(waiting) = &group.now {
-        field("WHY", &format!("{:?}, by the engine at {}", waiting.reason, answer.at), out)?;
+        let at = answer.at.strftime("%Y-%m-%dT%H:%M:%SZ");
+        field("WHY", &format!("{:?}, by the engine at {at}", waiting.reason), out)?;
         paragraph(&waiting.message, MARGIN, out)?;
         if waiting.needed > 0 && waiting.reason != Reason::NotEnoughPods {
             let tried = format!("{} of {} pods placed", waiting.placed, waiting.needed);
