@@ -100,6 +100,9 @@ pub struct Args {
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
+    /// What is refused of queues, PodGroups and pods
+    #[arg(long, value_enum, default_value_t)]
+    pub admission: Admission,
     /// What is logged: error, warn, info, debug, or a filter like muster_coordinator::hub=debug,info
     #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
     pub log: String,
@@ -133,6 +136,16 @@ pub enum DdpPortMode {
     Reference,
     /// So that stock DI-engine, which adds the rank, listens where it is looked for
     RankShifted,
+}
+
+/// What is refused of queues, PodGroups and pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Admission {
+    /// Also what could never be placed: unknown queues, too large groups, groups of other namespaces
+    #[default]
+    Strict,
+    /// What KAI refuses, and no more
+    Kai,
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 
 mod answer;
 mod forward;
-mod locks;
+pub(crate) mod locks;
 pub mod metrics;
 mod perform;
 mod serve;

@@ -19,6 +19,7 @@ pub mod events;
 pub mod hub;
 pub mod lead;
 pub mod names;
+pub mod placement;
 pub mod run;
 pub mod status;
 pub mod templates;

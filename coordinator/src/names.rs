@@ -23,6 +23,9 @@ pub const RECORD: &str = "muster.dev/ranktable-record";
 /// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
 pub const INJECT_CA: &str = "muster.dev/inject-ca";
 
+/// Annotation of the first queue of a cluster while those below it are still to be made.
+pub const BOOTSTRAP: &str = "muster.dev/bootstrap";
+
 /// Name of the Lease that says which coordinator leads.
 pub const LEASE: &str = "muster-coordinator";
 

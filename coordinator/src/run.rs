@@ -29,7 +29,9 @@ use crate::diserver;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
+use crate::placement;
 use crate::status::Status;
+use crate::webhook::scheduling;
 
 mod leading;
 mod program;
@@ -74,6 +76,10 @@ pub struct Settings {
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.
     pub diserver: diserver::Settings,
+    /// How pods are placed.
+    pub placement: placement::Settings,
+    /// What is refused of queues, PodGroups and pods.
+    pub admission: scheduling::Rules,
 }
 
 /// Where a coordinator listens.
@@ -134,6 +140,7 @@ impl Coordinator {
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
         let jobs = trainjob::Shown::default();
+        let placement = wiring.placement(&hub);
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -144,6 +151,7 @@ impl Coordinator {
             servings: servings.clone(),
             jobs: jobs.clone(),
             rules,
+            placement,
         });
         let ready = wiring.ready(&caches, &certificates);
         let Wiring { settings, registry, stop, mut parts, .. } = wiring;

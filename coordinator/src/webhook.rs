@@ -5,8 +5,8 @@
 //!                         └── limits: connections, time, size; wrong method, type, path
 //! ```
 //!
-//! A handler is a pure function: what it is asked is all that it knows. Every coordinator serves, also one that does not
-//! lead. That the API server believes this server is `configure`'s work, which the leader does.
+//! A handler is a pure function: what it is asked is all that it knows. An inquirer may read other objects first. Every
+//! coordinator serves, also one that does not lead. That the API server believes this server is `configure`'s work, which the leader does.
 
 pub mod configure;
 pub mod dijob;
@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod modelserving;
 pub mod pods;
 pub mod review;
+pub mod scheduling;
 pub mod server;
 pub mod trainjob;
 
@@ -21,6 +22,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use json_patch::Patch;
 use kube::core::DynamicObject;
 use kube::core::admission::AdmissionRequest;
@@ -33,6 +36,18 @@ pub type Request = AdmissionRequest<DynamicObject>;
 
 /// Answers what the API server asks.
 pub type Handler = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
+
+/// Answers after it has read other objects.
+pub type Inquirer = Arc<dyn Fn(Request) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// Who answers.
+#[derive(Clone)]
+pub enum Answerer {
+    /// At once.
+    Handler(Handler),
+    /// After it has read something.
+    Inquirer(Inquirer),
+}
 
 /// What a handler says.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +76,7 @@ pub enum Answer {
 /// Who answers what, by path. Copies share handlers and counts.
 #[derive(Clone, Default)]
 pub struct Webhooks {
-    handlers: BTreeMap<String, Handler>,
+    handlers: BTreeMap<String, Answerer>,
     metrics: Metrics,
     settings: Settings,
 }
@@ -99,7 +114,22 @@ impl Webhooks {
         path: &str,
         handler: impl Fn(&Request) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        self.handlers.insert(path.to_owned(), Arc::new(handler));
+        self.handlers.insert(path.to_owned(), Answerer::Handler(Arc::new(handler)));
+        self
+    }
+
+    /// The same, where something has to be read first.
+    #[must_use]
+    pub fn inquiring<F>(
+        mut self,
+        path: &str,
+        inquirer: impl Fn(Request) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        let inquirer = move |request: Request| inquirer(request).boxed();
+        self.handlers.insert(path.to_owned(), Answerer::Inquirer(Arc::new(inquirer)));
         self
     }
 

@@ -4,7 +4,10 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{
+    Api, DeleteParams, DynamicObject, EvictParams, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -145,6 +148,22 @@ impl Writer {
         self.within::<K, _>(name, api.patch(name, &params, &Patch::Merge(change))).await
     }
 
+    /// Changes some fields of the metadata. The answer is no longer than they are, however large the object.
+    pub async fn merge_metadata<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        self.within::<K, _>(name, api.patch_metadata(name, &params, &patch)).await.map(drop)
+    }
+
     /// Changes exactly these places. With the resourceVersion replaced by the one that was read, nothing is written if
     /// somebody else was faster.
     pub async fn change<K>(
@@ -260,6 +279,20 @@ impl Writer {
         self.bounded(|| called(object), api.replace(&name, &params, object)).await
     }
 
+    /// Changes exactly these places of an object of any kind.
+    pub async fn change_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        kind: &str,
+        name: &str,
+        change: json_patch::Patch,
+    ) -> Result<DynamicObject, WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::<()>::Json(change);
+        self.bounded(|| format!("{kind} {name}"), api.patch(name, &params, &patch)).await
+    }
+
     /// Deletes an object of any kind; it is no error if it is gone.
     pub async fn delete_raw(
         &self,
@@ -294,6 +327,59 @@ impl Writer {
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
         match self.within::<K, _>(name, api.delete(name, params)).await {
+            Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes some fields of the status of an object of any kind.
+    pub async fn merge_status_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        let write = api.patch_status(name, &params, &patch);
+        self.bounded(|| name.to_owned(), write).await.map(drop)
+    }
+
+    /// Changes some fields of the status of a pod, and of its conditions those that are named.
+    pub async fn strategic_status(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Strategic(change);
+        self.within::<Pod, _>(name, api.patch_status(name, &params, &patch)).await.map(drop)
+    }
+
+    /// Gives a pod its node.
+    pub async fn bind(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        binding: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let write = api.create_subresource::<_, Value>("binding", name, &params, binding);
+        self.within::<Pod, _>(name, write).await.map(drop)
+    }
+
+    /// Asks a pod to go; a disruption budget may say no. It is no error if it is gone.
+    pub async fn evict(
+        &self,
+        api: &Api<Pod>,
+        name: &str,
+        params: &EvictParams,
+    ) -> Result<(), WriteError> {
+        match self.within::<Pod, _>(name, api.evict(name, params)).await {
             Ok(_) | Err(WriteError::Gone { .. }) => Ok(()),
             Err(error) => Err(error),
         }

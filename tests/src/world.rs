@@ -24,6 +24,7 @@ mod guillotine;
 pub mod jobset;
 mod manifest;
 mod plan;
+pub mod scheduling;
 mod service;
 pub mod serving;
 pub mod training;

@@ -2,6 +2,7 @@
 
 mod suite {
     mod access;
+    mod admission;
     mod agent;
     mod behaviour;
     mod crash;
@@ -16,6 +17,7 @@ mod suite {
     mod ranktable;
     mod restart;
     mod scale;
+    mod scheduling;
     mod servings;
     mod stability;
     mod status;

@@ -18,6 +18,7 @@ pub mod object;
 pub mod orders;
 pub mod promise;
 mod room;
+pub mod status;
 
 pub use cluster::{Cluster, Settings};
 pub use object::{Kind, Object};

@@ -172,6 +172,32 @@ impl Draft {
         spec
     }
 
+    /// Whether another pod's draft says the same of the group, whichever part that pod is of.
+    pub fn is_same_group(&self, other: &Self) -> bool {
+        let Self {
+            name,
+            namespace,
+            labels,
+            annotations,
+            owner,
+            queue,
+            priority_class,
+            preemptibility,
+            preemption_delay,
+            staleness,
+            least,
+            sub_groups,
+            topology,
+            member: _,
+        } = self;
+        (name, namespace, labels, annotations, owner)
+            == (&other.name, &other.namespace, &other.labels, &other.annotations, &other.owner)
+            && (queue, priority_class, preemptibility)
+                == (&other.queue, &other.priority_class, &other.preemptibility)
+            && (preemption_delay, staleness) == (&other.preemption_delay, &other.staleness)
+            && (least, sub_groups, topology) == (&other.least, &other.sub_groups, &other.topology)
+    }
+
     /// The reference to its owner.
     pub fn owner_json(&self) -> Value {
         let OwnerRef { api_version, kind, name, uid } = &self.owner;

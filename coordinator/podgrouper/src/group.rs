@@ -60,11 +60,36 @@ pub struct Marks {
     pub annotations: BTreeMap<String, String>,
 }
 
+/// What a pod asks for, before it meets the group that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Nothing: it is left alone.
+    Nothing(Skip),
+    /// This group, with this part of it as its own.
+    Group(Box<Draft>),
+}
+
 /// Groups a pod. One that came out of a list and does not say its kind is taken for what it is.
 ///
 /// # Errors
 /// Why it has no group. [`Class::Unread`] names what has to be read before it can be said.
 pub fn group(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Outcome, GroupError> {
+    let draft = match ask(pod, objects, config)? {
+        Asked::Nothing(skip) => return Ok(Outcome::skipped(skip)),
+        Asked::Group(draft) => draft,
+    };
+    let cx = Context { pod, objects, config };
+    let old = cx.known(&Key::pod_group(&draft.namespace, &draft.name))?;
+    let (action, pod_group) = write::write(&draft, old.as_deref(), config);
+    Ok(Outcome { action, pod_group: Some(pod_group), pod: marks(pod, &draft) })
+}
+
+/// The first half of [`group`]: what the pod and its owners ask for. Pods of one owner mostly ask for the same, so that
+/// an edge can compare drafts instead of groups.
+///
+/// # Errors
+/// Why it has no group.
+pub fn ask(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Asked, GroupError> {
     let named;
     let pod = match pod.kind().is_empty() {
         true => {
@@ -75,16 +100,16 @@ pub fn group(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Out
     };
     let cx = Context { pod, objects, config };
     if let Some(skip) = skipped(&cx) {
-        return Ok(Outcome::skipped(skip));
+        return Ok(Asked::Nothing(skip));
     }
     let owners = match owners::of(&cx) {
         Ok(owners) => owners,
         Err(error) if error.class == Class::Unread => return Err(error),
-        Err(_) if pod.is_deleting() => return Ok(Outcome::skipped(Skip::Deleting)),
+        Err(_) if pod.is_deleting() => return Ok(Asked::Nothing(Skip::Deleting)),
         Err(error) => return Err(error),
     };
     if owners.chain.iter().any(|owner| says_skip(owner)) {
-        return Ok(Outcome::skipped(Skip::Annotation));
+        return Ok(Asked::Nothing(Skip::Annotation));
     }
     let mut draft = kinds::of(&owners.top)(&cx, &owners.top, &owners.chain)?;
     if draft.name.is_empty() {
@@ -97,9 +122,7 @@ pub fn group(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Out
         ));
     }
     add_node_pool(&cx, &mut draft);
-    let old = cx.known(&Key::pod_group(&draft.namespace, &draft.name))?;
-    let (action, pod_group) = write::write(&draft, old.as_deref(), config);
-    Ok(Outcome { action, pod_group: Some(pod_group), pod: marks(pod, &draft) })
+    Ok(Asked::Group(Box::new(draft)))
 }
 
 // === impl Outcome ===
@@ -171,7 +194,8 @@ fn add_node_pool(cx: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-fn marks(pod: &Object, draft: &Draft) -> Option<Marks> {
+/// What a pod is to get that belongs to this group; nothing if it has it.
+pub fn marks(pod: &Object, draft: &Draft) -> Option<Marks> {
     let part = draft.member.as_deref().unwrap_or_default();
     let has_group = pod.annotation(names::GROUP) == Some(&draft.name);
     if has_group && pod.label(names::SUB_GROUP).unwrap_or_default() == part {

@@ -45,9 +45,9 @@ pub use self::{
         PodSpec, PodStatus, TopologySpreadConstraint,
     },
     pod_group::{
-        COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, KAI_GROUP, NetworkTopology, PodGroup,
-        PodGroupSpec, PodGroupStatus, Preemptibility, SchedulingCondition, SubGroup,
-        TopologyConstraint, VOLCANO_GROUP, VOLCANO_TASK,
+        COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, GroupCondition, KAI_GROUP,
+        NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus, Preemptibility,
+        SchedulingCondition, SubGroup, TopologyConstraint, VOLCANO_GROUP, VOLCANO_TASK,
     },
     queue::{PriorityClass, Queue, QueueResources, QueueSpec, Quota, Usage},
     resources::{ResourceList, Resources},

@@ -16,6 +16,8 @@ use crate::controllers::{dijob, modelserving, runtime, trainjob};
 use crate::events::Events;
 use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
+use crate::placement;
+use crate::placement::bootstrap::bootstrap;
 use crate::webhook::configure::configure;
 use crate::write::Writer;
 
@@ -42,6 +44,8 @@ pub(super) struct Leading {
     pub jobs: trainjob::Shown,
     /// By what TrainJobs are decided.
     pub rules: Arc<trainjob::Rules>,
+    /// What is read to place pods, and what is shown of it.
+    pub placement: (placement::Sources, placement::Shown),
 }
 
 // === impl Leading ===
@@ -118,6 +122,8 @@ impl Leading {
         parts.spawn(async move { keeper.lead(own, stop).await });
         let (own, stop) = (writer.clone(), term.clone());
         parts.spawn(async move { configure(own, certificates.authorities(), stop).await });
+        let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
+        parts.spawn(async move { bootstrap(queues, own, stop).await });
         let sources = Sources {
             pods: self.caches.pods.clone(),
             records: self.caches.records.clone(),
@@ -150,6 +156,18 @@ impl Leading {
         let (jobs, own) = (self.caches.jobs.clone(), writer.clone());
         again(parts, term, move |stop| {
             runtime::run(jobs.clone(), own.clone(), counted.clone(), stop)
+        });
+        let (seen, shown) = self.placement.clone();
+        let own = placement::Outlets {
+            writer: writer.clone(),
+            events: events.clone(),
+            metrics: metrics.placement.clone(),
+            grouping: metrics.grouping.clone(),
+            shown,
+        };
+        let how = settings.placement.clone();
+        again(parts, term, move |stop| {
+            placement::run(how.clone(), seen.clone(), own.clone(), stop)
         });
         let outlets =
             Outlets { events, writer, metrics: metrics.tables.clone(), shown: self.groups.clone() };

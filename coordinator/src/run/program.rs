@@ -9,11 +9,12 @@ use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
 
 use super::{Coordinator, Settings};
-use crate::args::{Args, DdpPortMode, Delivery};
+use crate::args::{Admission, Args, DdpPortMode, Delivery};
 use crate::certs::Names;
 use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
-use crate::{diserver, hub, lead};
+use crate::webhook::scheduling::Rules;
+use crate::{diserver, hub, lead, placement};
 
 /// Name of the Service that agents and the API server call.
 const SERVICE: &str = "muster-coordinator";
@@ -96,8 +97,14 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         most_replicas: i64::from(args.most_replicas),
     };
     let grace = args.delete_grace_seconds;
+    let admission = match args.admission {
+        Admission::Strict => Rules::default(),
+        Admission::Kai => Rules::of_kai(),
+    };
     Ok(Settings {
+        admission,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
+        placement: placement::Settings::default(),
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
         identity: lead::identity(&args.identity),
         lease: args.lease,

@@ -33,8 +33,11 @@ use crate::diserver::{self, DiServer};
 use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
+use crate::placement;
+use crate::placement::{bootstrap, grouper};
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
+use crate::webhook::scheduling::{self, Scheduling};
 use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
 
 /// A coordinator that is being put together.
@@ -62,6 +65,10 @@ pub(super) struct Counters {
     pub dijobs: dijob::Metrics,
     /// Of TrainJobs.
     pub jobs: trainjob::Metrics,
+    /// Of scheduling.
+    pub placement: placement::Metrics,
+    /// Of the grouping of pods.
+    pub grouping: grouper::Metrics,
 }
 
 /// What is known of the cluster.
@@ -79,6 +86,8 @@ pub(super) struct Caches {
     pub dijobs: dijob::Sources,
     /// TrainJobs, their runtimes and what they have.
     pub jobs: trainjob::Sources,
+    /// Whether the cluster knows queues.
+    pub queues: Watch<CustomResourceDefinition>,
 }
 
 // === impl Wiring ===
@@ -98,6 +107,8 @@ impl Wiring {
         metrics.servings.register(&mut registry);
         metrics.dijobs.register(&mut registry);
         metrics.jobs.register(&mut registry);
+        metrics.placement.register(&mut registry);
+        metrics.grouping.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -128,7 +139,8 @@ impl Wiring {
         let volcano = servings.pod_group_definition.clone();
         let jobs = self.jobs(volcano, templates.clone());
         let dijobs = self.dijobs();
-        Caches { pods, records, templates, servings, jobs, dijobs }
+        let queues = self.definition(bootstrap::DEFINITION);
+        Caches { pods, records, templates, servings, jobs, dijobs, queues }
     }
 
     /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
@@ -164,6 +176,19 @@ impl Wiring {
         let cache = dijob::Cache::new(pods, services);
         self.start("cache of dijobs", cache.clone().run(stop));
         dijob::Sources { jobs, configs, nodes, cache, definition }
+    }
+
+    /// What is read to place pods, and what is shown of it.
+    pub fn placement(&mut self, hub: &Hub) -> (placement::Sources, placement::Shown) {
+        let definitions = placement::Definitions {
+            queues: self.definition("queues.scheduling.run.ai"),
+            pod_groups: self.definition("podgroups.scheduling.run.ai"),
+            bind_requests: self.definition("bindrequests.scheduling.run.ai"),
+            topologies: self.definition("topologies.kai.scheduler"),
+            coscheduling: self.definition("podgroups.scheduling.x-k8s.io"),
+            volcano: self.definition(definition::POD_GROUP),
+        };
+        (placement::Sources { definitions, hub: hub.clone() }, placement::Shown::default())
     }
 
     /// Where coordinators of DIJobs call.
@@ -307,6 +332,9 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
+        let placed = Scheduling::new(self.client.clone(), self.settings.admission.clone());
+        let (own, others) = (placed.rules(), placed.rules());
+        let (queues, groups) = (placed.clone(), placed);
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
             .on("/validate-modelservings", servings::validate)
@@ -315,7 +343,12 @@ impl Wiring {
             .on(jobs::DEFAULTS, jobs::mutate)
             .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
             .on(jobs::RUNTIMES, jobs::validate_new_runtime)
-            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime);
+            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime)
+            .inquiring(scheduling::QUEUES, move |request| queues.clone().queue(request))
+            .inquiring(scheduling::POD_GROUPS, move |request| groups.clone().pod_group(request))
+            .on(scheduling::TOPOLOGIES, scheduling::Rules::topology)
+            .on(scheduling::MUTATE_PODS, move |request| own.mutate_pod(request))
+            .on(scheduling::PODS, move |request| others.pod(request));
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());

@@ -1,14 +1,15 @@
-//! One admission review, from bytes to bytes. Pure.
+//! One admission review, from bytes to bytes. Pure, but for what an inquirer reads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt as _;
 use kube::core::DynamicObject;
 use kube::core::admission::{AdmissionReview, META_API_VERSION_V1, META_KIND};
 use serde_json::{Value, json};
 
-use super::{Answer, Handler, Request};
+use super::{Answer, Answerer, Handler, Request};
 
 /// The API server cuts longer warnings off.
 const LONGEST_WARNING: usize = 256;
@@ -27,14 +28,34 @@ pub enum Unanswered {
     Panicked,
 }
 
-/// Asks a handler. The answer with its outcome.
-pub fn review(handler: &Handler, body: &[u8]) -> Result<(Vec<u8>, &'static str), Unanswered> {
+/// An answer with its outcome.
+type Answered = Result<(Vec<u8>, &'static str), Unanswered>;
+
+/// Asks whoever answers.
+pub async fn ask(answerer: &Answerer, body: &[u8]) -> Answered {
+    match answerer {
+        Answerer::Handler(handler) => review(handler, body),
+        Answerer::Inquirer(inquirer) => {
+            let request = read(body)?;
+            let uid = request.uid.clone();
+            let asked = async { inquirer(request).await };
+            written(&uid, AssertUnwindSafe(asked).catch_unwind().await)
+        }
+    }
+}
+
+/// Asks a handler.
+pub fn review(handler: &Handler, body: &[u8]) -> Answered {
     let request = read(body)?;
     let asked = catch_unwind(AssertUnwindSafe(|| handler(&request)));
+    written(&request.uid, asked)
+}
+
+fn written(uid: &str, asked: std::thread::Result<Answer>) -> Answered {
     // What the panic says is in the log by itself; it may hold parts of the object.
     let answer = asked.map_err(|_| Unanswered::Panicked)?;
     let outcome = answer.outcome();
-    let response = write(&request.uid, answer)?;
+    let response = write(uid, answer)?;
     Ok((response.to_string().into_bytes(), outcome))
 }
 

@@ -23,8 +23,8 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::review::{Unanswered, review};
-use super::{Handler, Webhooks};
+use super::review::{self, Unanswered};
+use super::{Answerer, Webhooks};
 
 /// No body is longer: two objects of the size that etcd takes, the old and the new one.
 pub const LARGEST_BODY: usize = 3 * 1024 * 1024;
@@ -185,8 +185,8 @@ async fn answer(
     let found = handlers.get(&path);
     let label = if found.is_some() { path.as_str() } else { "other" };
     let answered = match found {
-        Some(handler) => {
-            let asked = ask(&shared, handler, request);
+        Some(answerer) => {
+            let asked = ask(&shared, answerer, request);
             timeout(settings.patience, asked).await.unwrap_or_else(|_| {
                 Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow", "the request took too long"))
             })
@@ -214,7 +214,7 @@ async fn answer(
 
 async fn ask(
     shared: &Shared,
-    handler: &Handler,
+    answerer: &Answerer,
     request: Request,
 ) -> Result<(Vec<u8>, &'static str), Refusal> {
     if request.method() != Method::POST {
@@ -228,7 +228,7 @@ async fn ask(
     // It is never closed.
     let _slot = shared.slots.acquire().await.ok();
     let body = read(request.into_body()).await?;
-    review(handler, &body).map_err(|error| {
+    review::ask(answerer, &body).await.map_err(|error| {
         let (code, outcome) = match error {
             Unanswered::Malformed(_) => (StatusCode::BAD_REQUEST, "malformed"),
             Unanswered::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panicked"),

@@ -198,7 +198,7 @@ impl Cluster {
 }
 
 /// Installs the permissions of `deploy/`; a client that has them.
-async fn permitted(sandbox: &Sandbox) -> Client {
+pub async fn permitted(sandbox: &Sandbox) -> Client {
     let create = async |path: &str, object: &Value| sandbox.create(path, object).await.unwrap();
     create("/api/v1/namespaces", &json!({ "metadata": { "name": NAMESPACE } })).await;
     for namespace in ["default", "kube-system", NAMESPACE] {

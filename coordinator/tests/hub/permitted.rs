@@ -95,3 +95,48 @@ async fn a_coordinator_may_do_what_it_does_for_dijobs_and_no_more() {
     }
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_may_do_what_its_scheduler_does_and_no_more() {
+    let cluster = Cluster::start(ago(0)).await;
+    let kai = "scheduling.run.ai";
+    for (group, resource, verbs, allowed) in [
+        (kai, "podgroups", "get list watch create update patch", true),
+        (kai, "podgroups", "delete deletecollection", false),
+        (kai, "podgroups/status", "update patch", true),
+        (kai, "queues", "get list watch create patch", true),
+        (kai, "queues", "update delete", false),
+        (kai, "queues/status", "update patch", true),
+        (kai, "bindrequests", "get list watch create update patch delete", true),
+        (kai, "bindrequests/status", "update patch", true),
+        ("kai.scheduler", "topologies", "get list watch", true),
+        ("kai.scheduler", "topologies", "create update patch delete", false),
+        ("", "pods/binding", "create", true),
+        ("", "pods/eviction", "create", true),
+        ("", "pods/status", "patch", true),
+        ("", "pods/status", "update", false),
+        ("", "pods/exec", "create", false),
+        ("", "nodes", "get list watch", true),
+        ("", "nodes/status", "update patch", false),
+        ("", "namespaces", "get", true),
+        ("", "namespaces", "create update patch delete", false),
+        ("", "persistentvolumes", "get list watch", true),
+        ("", "persistentvolumeclaims", "get list watch", true),
+        ("storage.k8s.io", "storageclasses", "get list watch", true),
+        ("scheduling.k8s.io", "priorityclasses", "get list watch", true),
+        ("scheduling.k8s.io", "priorityclasses", "create update patch delete", false),
+    ] {
+        for verb in verbs.split(' ') {
+            let found = may(&cluster, group, resource, verb).await;
+            assert_eq!(found, allowed, "{verb} {resource} of {group:?}");
+        }
+    }
+    // Owners of every kind that has rules of its own are read and never written.
+    for (group, _, kind) in muster_podgrouper::kinds::known().filter(|(_, _, kind)| *kind != "Pod")
+    {
+        let resource = format!("{}s", kind.to_lowercase());
+        assert!(may(&cluster, group, &resource, "get").await, "get {resource} of {group}");
+        assert!(!may(&cluster, group, &resource, "update").await, "update {resource} of {group}");
+    }
+    cluster.stop().await;
+}

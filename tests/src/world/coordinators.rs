@@ -19,8 +19,10 @@ use muster_coordinator::controllers::ranktable::{self, Patience};
 use muster_coordinator::diserver::{self, Peers};
 use muster_coordinator::hub::{self, Hub};
 use muster_coordinator::lead::{self, Standing};
+use muster_coordinator::placement;
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::webhook::configure::Configuration;
+use muster_coordinator::webhook::scheduling::Rules;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use serde_json::{Value, json};
@@ -31,12 +33,14 @@ use super::service::Service;
 use super::{Seen, World};
 
 const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
-const WEBHOOKS: [&str; 2] = [
+const WEBHOOKS: [&str; 3] = [
     include_str!("../../../deploy/coordinator/webhook.yaml"),
     include_str!("../../../deploy/coordinator/webhook-dijob.yaml"),
+    include_str!("../../../deploy/coordinator/webhook-scheduler.yaml"),
 ];
 /// Names of the webhook configurations.
-const CONFIGURATIONS: [&str; 2] = [ACCOUNT, "muster-coordinator-dijob"];
+const CONFIGURATIONS: [&str; 3] =
+    [ACCOUNT, "muster-coordinator-dijob", "muster-coordinator-scheduler"];
 /// Service account of the coordinators.
 const ACCOUNT: &str = "muster-coordinator";
 /// Image of the init container; the simulated kubelet runs the agent's own waiter for it.
@@ -74,6 +78,10 @@ pub struct Choices {
     pub pause: Option<Duration>,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
+    /// How pods are placed.
+    pub placement: placement::Settings,
+    /// What is refused of queues, PodGroups and pods.
+    pub admission: Rules,
 }
 
 /// One that runs.
@@ -104,6 +112,8 @@ impl Default for Choices {
                 patience: Duration::from_secs(2),
                 ..dijob::Settings::default()
             },
+            placement: placement::Settings::default(),
+            admission: Rules::default(),
         }
     }
 }
@@ -303,8 +313,16 @@ impl World {
 
 impl Coordinators {
     fn settings(&self) -> Settings {
-        let Choices { lease, ranktable, injection, streams, pause: _, mut dijob } =
-            self.settings.clone();
+        let Choices {
+            lease,
+            ranktable,
+            injection,
+            streams,
+            pause: _,
+            mut dijob,
+            placement,
+            admission,
+        } = self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
@@ -322,6 +340,8 @@ impl Coordinators {
             injection,
             ranktable,
             dijob,
+            placement,
+            admission,
             diserver: diserver::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),

@@ -152,6 +152,26 @@ pub struct PodGroupStatus {
     /// Why it could not be placed before, per node pool.
     #[serde(deserialize_with = "or_default")]
     pub scheduling_conditions: Vec<SchedulingCondition>,
+    /// What else is so. Decisions do not depend on it; who writes it must know what is written.
+    #[serde(deserialize_with = "or_default")]
+    pub conditions: Vec<GroupCondition>,
+}
+
+/// One thing that is so of a group, or is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GroupCondition {
+    /// What.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+    /// Since when.
+    pub last_transition_time: Option<Timestamp>,
 }
 
 /// Why a group could not be placed.

@@ -1,0 +1,135 @@
+//! The scheduler at work: live state in, bindings out.
+//!
+//! ```text
+//!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict ──▶ API
+//!                                      │    ▲                     │
+//!                            pods without a group ──▶ grouper     └── outcomes
+//! ```
+//!
+//! What decides is in `muster-placement` and `muster-scheduler`; here is what reads and writes. Only a leader watches: its
+//! first listing is read after the lease was won, so that it shows all that the leader before has written.
+
+pub mod bind;
+pub mod bootstrap;
+pub mod desk;
+pub mod evict;
+pub mod feed;
+pub mod grouper;
+pub mod intake;
+pub mod kinds;
+pub mod metrics;
+pub mod notes;
+pub mod seen;
+pub mod shown;
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use tokio_util::sync::CancellationToken;
+
+use crate::events::Events;
+use crate::hub::Hub;
+use crate::watch::Watch;
+use crate::write::Writer;
+
+pub use metrics::Metrics;
+pub use shown::Shown;
+
+/// How the scheduler works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whose pods, with which actions, plugins and patience.
+    pub cluster: muster_placement::Settings,
+    /// How pods become gangs.
+    pub grouping: muster_podgrouper::Config,
+    /// A change is waited on for so long: others may follow.
+    pub debounce: Duration,
+    /// Cycles begin at least so far apart.
+    pub shortest: Duration,
+    /// And at most so far.
+    pub period: Duration,
+    /// Writes at once.
+    pub writes: usize,
+    /// Whether pods are evicted, so that disruption budgets count, or deleted, as KAI does it.
+    pub eviction: Eviction,
+}
+
+/// How pods go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Eviction {
+    /// By the eviction subresource: disruption budgets count
+    #[default]
+    Evict,
+    /// Deleted, as KAI does it
+    Delete,
+}
+
+/// The definitions of kinds that the cluster may not know.
+#[derive(Clone)]
+pub struct Definitions {
+    /// Queues.
+    pub queues: Watch<CustomResourceDefinition>,
+    /// Pod groups of the KAI dialect.
+    pub pod_groups: Watch<CustomResourceDefinition>,
+    /// Bind requests.
+    pub bind_requests: Watch<CustomResourceDefinition>,
+    /// Topologies.
+    pub topologies: Watch<CustomResourceDefinition>,
+    /// Pod groups of the coscheduling dialect.
+    pub coscheduling: Watch<CustomResourceDefinition>,
+    /// Pod groups of Volcano.
+    pub volcano: Watch<CustomResourceDefinition>,
+}
+
+/// What the scheduler reads.
+#[derive(Clone)]
+pub struct Sources {
+    /// Which kinds there are.
+    pub definitions: Definitions,
+    /// The agents.
+    pub hub: Hub,
+}
+
+/// What the scheduler writes to.
+#[derive(Clone)]
+pub struct Outlets {
+    /// The API.
+    pub writer: Writer,
+    /// What happens to objects.
+    pub events: Events,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What is counted about grouping.
+    pub grouping: grouper::Metrics,
+    /// What can be asked.
+    pub shown: Shown,
+}
+
+/// Schedules until stopped, or until the lease is over.
+pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: CancellationToken) {
+    // Without queues there is nothing to place, and nothing is looked at.
+    tokio::select! {
+        () = stop.cancelled() => return,
+        () = feed::served(&sources.definitions.queues, "v2") => {}
+    }
+    let watching = stop.child_token();
+    let _ended = watching.clone().drop_guard();
+    let feed = feed::Feed::start(&outlets.writer, &sources, &settings, &watching);
+    desk::Desk::new(settings, outlets).run(feed, stop).await;
+}
+
+// === impl Settings ===
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            cluster: muster_placement::Settings::default(),
+            grouping: muster_podgrouper::Config::default(),
+            debounce: Duration::from_millis(10),
+            shortest: Duration::from_millis(100),
+            period: Duration::from_secs(1),
+            writes: 32,
+            eviction: Eviction::default(),
+        }
+    }
+}

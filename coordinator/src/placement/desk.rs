@@ -1,0 +1,282 @@
+//! The desk: it hears what changes, runs cycles, sends out orders and hears what came of them. One task, no locks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use muster_placement::object::{Name, shown};
+use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Outcome};
+use muster_scheduler::input::{Dialect, KAI_GROUP};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::feed::{Change, Feed};
+use super::grouper::Grouper;
+use super::intake::{Done, Intake};
+use super::notes::Notes;
+use super::{Outlets, Settings, bind, evict};
+
+/// What has come of an order.
+#[derive(Debug)]
+enum Told {
+    Bound(Name, String, Outcome),
+    Evicted(Name, String, Outcome),
+}
+
+/// The desk.
+pub struct Desk {
+    settings: Settings,
+    outlets: Outlets,
+    cluster: Box<Cluster>,
+    clock: Clock,
+    /// Kinds that have not been listed yet.
+    unlisted: BTreeSet<Kind>,
+    /// Since when there is something to decide on.
+    changed: Option<Instant>,
+    last: Option<Instant>,
+    tell: mpsc::UnboundedSender<Told>,
+    told: mpsc::UnboundedReceiver<Told>,
+    permits: Arc<Semaphore>,
+    notes: Notes,
+    intake: Intake,
+    grouper: Grouper,
+    grouped: mpsc::UnboundedReceiver<Done>,
+}
+
+/// A clock that does not jump: the wall's when it began, and what has passed since.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    began: Timestamp,
+    at: Instant,
+}
+
+// === impl Clock ===
+
+impl Clock {
+    fn new() -> Self {
+        Self { began: Timestamp::now(), at: Instant::now() }
+    }
+
+    fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.at.elapsed()).unwrap_or_default();
+        self.began.saturating_add(passed).unwrap_or(self.began)
+    }
+
+    fn instant(&self, at: Timestamp) -> Instant {
+        let after = at.duration_since(self.began);
+        self.at + std::time::Duration::try_from(after).unwrap_or_default()
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    /// A desk that knows nothing yet.
+    pub fn new(settings: Settings, outlets: Outlets) -> Self {
+        let (tell, told) = mpsc::unbounded_channel();
+        let (done, grouped) = mpsc::unbounded_channel();
+        let grouper = Grouper::new(
+            outlets.writer.clone(),
+            outlets.events.clone(),
+            settings.grouping.clone(),
+            outlets.grouping.clone(),
+        );
+        Self {
+            cluster: Box::new(Cluster::new(settings.cluster.clone())),
+            permits: Arc::new(Semaphore::new(settings.writes)),
+            notes: Notes::new(outlets.clone()),
+            intake: Intake::new(grouper.clone(), outlets.writer.clone(), done),
+            grouper,
+            grouped,
+            settings,
+            outlets,
+            clock: Clock::new(),
+            unlisted: BTreeSet::new(),
+            changed: None,
+            last: None,
+            tell,
+            told,
+        }
+    }
+
+    /// Works until stopped.
+    pub async fn run(mut self, mut feed: Feed, stop: CancellationToken) {
+        self.unlisted = feed.kinds.clone();
+        let mut changes = Vec::new();
+        loop {
+            let wake = self.wake();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                heard = feed.next(&mut changes) => if heard.is_none() { return },
+                Some(told) = self.told.recv() => self.hear(told),
+                Some(done) = self.grouped.recv() => self.group(done),
+                () = until(wake) => {}
+            }
+            for change in changes.drain(..) {
+                self.take(change);
+            }
+            while let Ok(told) = self.told.try_recv() {
+                self.hear(told);
+            }
+            while let Ok(done) = self.grouped.try_recv() {
+                self.group(done);
+            }
+            self.intake.look(&self.cluster);
+            for again in self.cluster.due(self.clock.now()) {
+                self.send_bind(again);
+            }
+            if self.is_due() && !self.cycle().await {
+                return;
+            }
+            if self.notes.next().is_some_and(|at| at <= Instant::now()) {
+                self.notes.say(&self.cluster, &self.outlets.shown.last(), self.clock.now());
+            }
+        }
+    }
+
+    /// When to look again though nothing is heard.
+    fn wake(&self) -> Option<Instant> {
+        let next = self.cluster.next().map(|at| self.clock.instant(at));
+        [self.cycle_at(), next, self.notes.next(), self.intake.next()].into_iter().flatten().min()
+    }
+
+    /// When the next cycle begins; none before everything has been listed.
+    fn cycle_at(&self) -> Option<Instant> {
+        if !self.unlisted.is_empty() {
+            return None;
+        }
+        let Some(last) = self.last else { return Some(Instant::now()) };
+        let regular = last + self.settings.period;
+        let soon = self
+            .changed
+            .map(|changed| (changed + self.settings.debounce).max(last + self.settings.shortest));
+        Some(soon.map_or(regular, |soon| soon.min(regular)))
+    }
+
+    fn is_due(&self) -> bool {
+        self.cycle_at().is_some_and(|at| at <= Instant::now())
+    }
+
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Put(object) => self.cluster.put(object),
+            Change::Gone(kind, name) => self.remove(kind, &name),
+            Change::Listed(kind, names) => {
+                for gone in self.cluster.names(kind) {
+                    if !names.contains(&gone) {
+                        self.remove(kind, &gone);
+                    }
+                }
+                self.unlisted.remove(&kind);
+            }
+            Change::Ungrouped(name, text) => self.intake.take(&self.cluster, name, text),
+            Change::Unreadable(kind, name, why) => {
+                self.cluster.remove(kind, &name);
+                let object = shown(&name);
+                tracing::warn!(?kind, object, reason = "unreadable", "set aside: {why}");
+            }
+        }
+        self.changed.get_or_insert_with(Instant::now);
+    }
+
+    fn remove(&mut self, kind: Kind, name: &Name) {
+        match kind {
+            Kind::Pod => self.intake.gone(name),
+            Kind::PodGroup(Dialect::Kai) => self.grouper.forget(&name.0, &name.1),
+            _ => {}
+        }
+        self.cluster.remove(kind, name);
+    }
+
+    fn group(&mut self, done: Done) {
+        if self.intake.done(&mut self.cluster, done) {
+            self.changed.get_or_insert_with(Instant::now);
+        }
+    }
+
+    fn hear(&mut self, told: Told) {
+        let now = self.clock.now();
+        match told {
+            Told::Bound(pod, uid, outcome) => {
+                self.outlets.metrics.bound(&outcome);
+                if let Some(why) = self.cluster.landed(&pod, &uid, outcome, now) {
+                    let pod = shown(&pod);
+                    tracing::warn!(pod, reason = "binding", "given up for now: {why}");
+                    self.changed.get_or_insert_with(Instant::now);
+                }
+            }
+            Told::Evicted(pod, uid, outcome) => {
+                self.outlets.metrics.evicted(&outcome);
+                self.cluster.evicted(&pod, &uid, &outcome, now);
+                self.changed.get_or_insert_with(Instant::now);
+            }
+        }
+    }
+
+    /// Runs a cycle. False if it could not end.
+    async fn cycle(&mut self) -> bool {
+        let (began, now) = (Instant::now(), self.clock.now());
+        let empty = Box::new(Cluster::new(self.settings.cluster.clone()));
+        let mut cluster = std::mem::replace(&mut self.cluster, empty);
+        // It thinks for milliseconds: others go on meanwhile.
+        let thought = tokio::task::spawn_blocking(move || {
+            let cycle = cluster.cycle(now);
+            (cluster, cycle)
+        });
+        let Ok((cluster, cycle)) = thought.await else {
+            tracing::error!(reason = "cycle", "a cycle has failed: everything is listed anew");
+            return false;
+        };
+        self.cluster = cluster;
+        (self.last, self.changed) = (Some(Instant::now()), None);
+        self.outlets.metrics.cycled(began.elapsed(), &cycle.decisions);
+        self.obey(cycle);
+        true
+    }
+
+    fn obey(&mut self, cycle: Cycle) {
+        let Cycle { binds, evictions, decisions } = cycle;
+        for bind in binds {
+            self.send_bind(bind);
+        }
+        for evict in evictions {
+            self.send_eviction(evict);
+        }
+        self.notes.say(&self.cluster, &decisions, self.clock.now());
+        self.outlets.shown.set(decisions);
+    }
+
+    fn send_bind(&self, order: Bind) {
+        let marks = self
+            .cluster
+            .membership(&order.pod)
+            .map(|known| (KAI_GROUP.to_owned(), known.group.clone()));
+        let (writer, tell) = (self.outlets.writer.clone(), self.tell.clone());
+        let permits = self.permits.clone();
+        tokio::spawn(async move {
+            let Ok(_permit) = permits.acquire_owned().await else { return };
+            let outcome = bind::bind(&writer, &order, marks.into_iter().collect()).await;
+            // Nobody listens any more when the term is over.
+            let _ended = tell.send(Told::Bound(order.pod, order.uid, outcome));
+        });
+    }
+
+    fn send_eviction(&self, order: Evict) {
+        let (writer, tell, how) =
+            (self.outlets.writer.clone(), self.tell.clone(), self.settings.eviction);
+        let permits = self.permits.clone();
+        tokio::spawn(async move {
+            let Ok(_permit) = permits.acquire_owned().await else { return };
+            let outcome = evict::evict(&writer, &order, how).await;
+            let _ended = tell.send(Told::Evicted(order.pod, order.uid, outcome));
+        });
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

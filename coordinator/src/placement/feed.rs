@@ -1,0 +1,228 @@
+//! Everything that changes, in one line: the API server's objects, and what agents say.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::Api;
+use kube::core::{ObjectMeta, PartialObjectMeta};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Client, Resource};
+use muster_placement::object::{Name, name};
+use muster_placement::{Kind, Object};
+use muster_scheduler::input::{
+    self, BindRequest, Meta, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup,
+    PriorityClass, Queue, StorageClass, Topology,
+};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::kinds::{Coscheduling, Volcano};
+use super::seen::{Lean, Seen};
+use super::{Settings, Sources};
+use crate::watch::Watch;
+use crate::write::Writer;
+
+/// Changes that wait to be looked at; who has more waits.
+const WAITING: usize = 4096;
+/// Objects of one page of a listing.
+const PAGE: u32 = 500;
+
+/// Something has changed.
+#[derive(Debug)]
+pub enum Change {
+    /// An object is there, or is another.
+    Put(Object),
+    /// A pod that has no group yet, as it is written.
+    Ungrouped(Name, Box<RawValue>),
+    /// An object is gone.
+    Gone(Kind, Name),
+    /// All objects of a kind were listed: these, and no others.
+    Listed(Kind, BTreeSet<Name>),
+    /// An object cannot be read, and why.
+    Unreadable(Kind, Name, String),
+}
+
+/// Everything that changes.
+pub struct Feed {
+    changes: mpsc::Receiver<Change>,
+    /// Kinds that have to be listed before anything is decided.
+    pub kinds: BTreeSet<Kind>,
+}
+
+/// Where watches put what they see.
+#[derive(Clone)]
+struct Watching {
+    client: Client,
+    to: mpsc::Sender<Change>,
+    stop: CancellationToken,
+}
+
+// === impl Feed ===
+
+impl Feed {
+    /// Begins to watch.
+    pub fn start(
+        writer: &Writer,
+        sources: &Sources,
+        _settings: &Settings,
+        stop: &CancellationToken,
+    ) -> Self {
+        let (to, changes) = mpsc::channel(WAITING);
+        let watching = Watching { client: writer.client().clone(), to, stop: stop.clone() };
+        let mut kinds = BTreeSet::new();
+        let defined = &sources.definitions;
+        macro_rules! watch {
+            ($($kind:ty),*) => {$(
+                kinds.insert(<$kind as Lean>::OF);
+                tokio::spawn(watching.clone().follow::<$kind>());
+            )*};
+        }
+        macro_rules! watch_if {
+            ($($kind:ty, $definition:ident);*) => {$(
+                kinds.insert(<$kind as Lean>::OF);
+                let definition = defined.$definition.clone();
+                tokio::spawn(watching.clone().follow_once_defined::<$kind>(definition));
+            )*};
+        }
+        watch!(Node, Pod, PriorityClass, PersistentVolumeClaim, PersistentVolume, StorageClass);
+        watch_if!(Queue, queues; PodGroup, pod_groups; BindRequest, bind_requests;
+            Topology, topologies; Coscheduling, coscheduling; Volcano, volcano);
+        kinds.insert(Kind::ConfigMap);
+        tokio::spawn(watching.follow_config_maps());
+        Self { changes, kinds }
+    }
+
+    /// Changes that have come; waits for the first. None when nobody watches any more.
+    pub async fn next(&mut self, into: &mut Vec<Change>) -> Option<usize> {
+        let count = self.changes.recv_many(into, WAITING).await;
+        (count > 0).then_some(count)
+    }
+}
+
+// === impl Watching ===
+
+impl Watching {
+    async fn follow_once_defined<T: Lean>(self, definition: Watch<CustomResourceDefinition>) {
+        definition.ready().await;
+        if !serves(&definition, T::VERSION) {
+            self.tell(Change::Listed(T::OF, BTreeSet::new())).await;
+        }
+        tokio::select! {
+            () = self.stop.cancelled() => return,
+            () = served(&definition, T::VERSION) => {}
+        }
+        self.follow::<T>().await;
+    }
+
+    async fn follow<T: Lean>(self) {
+        let api: Api<Seen<T>> = Api::all(self.client.clone());
+        let config = watcher::Config::default().page_size(PAGE);
+        let stream = watcher(api, config).default_backoff();
+        self.run(T::OF, T::KIND, stream, |seen: Seen<T>| {
+            let name = named(seen.meta());
+            let mut changes = Vec::new();
+            match seen.lean {
+                Ok(lean) => {
+                    changes.push(Change::Put(lean.object()));
+                    changes.extend(seen.text.map(|text| Change::Ungrouped(name, text)));
+                }
+                Err(why) => changes.push(Change::Unreadable(T::OF, name, why)),
+            }
+            changes
+        })
+        .await;
+    }
+
+    /// Of config maps only that they are there.
+    async fn follow_config_maps(self) {
+        let api: Api<PartialObjectMeta<ConfigMap>> = Api::all(self.client.clone());
+        let config = watcher::Config::default().page_size(PAGE);
+        let stream = watcher(api, config).default_backoff();
+        self.run(Kind::ConfigMap, "ConfigMap", stream, |seen: PartialObjectMeta<ConfigMap>| {
+            let (namespace, name) = named(&seen.metadata);
+            let metadata =
+                Meta { namespace: namespace.into(), name: name.into(), ..Meta::default() };
+            vec![Change::Put(Object::ConfigMap(input::ConfigMap { metadata }))]
+        })
+        .await;
+    }
+
+    async fn run<K>(
+        self,
+        kind: Kind,
+        called: &'static str,
+        stream: impl futures::Stream<Item = Result<watcher::Event<K>, watcher::Error>>,
+        read: impl Fn(K) -> Vec<Change>,
+    ) where
+        K: Resource<DynamicType = ()> + Debug,
+    {
+        let mut stream = std::pin::pin!(stream);
+        let mut listed = BTreeSet::new();
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled() => return,
+                event = stream.next() => event,
+            };
+            let changes = match event {
+                Some(Ok(watcher::Event::Init)) => {
+                    listed.clear();
+                    continue;
+                }
+                Some(Ok(watcher::Event::InitApply(object))) => {
+                    listed.insert(named(object.meta()));
+                    read(object)
+                }
+                Some(Ok(watcher::Event::InitDone)) => {
+                    vec![Change::Listed(kind, std::mem::take(&mut listed))]
+                }
+                Some(Ok(watcher::Event::Apply(object))) => read(object),
+                Some(Ok(watcher::Event::Delete(object))) => {
+                    vec![Change::Gone(kind, named(object.meta()))]
+                }
+                Some(Err(error)) => {
+                    tracing::warn!(
+                        kind = called,
+                        reason = "watch",
+                        "the API server cannot be followed: {error}"
+                    );
+                    continue;
+                }
+                None => return,
+            };
+            for change in changes {
+                if !self.tell(change).await {
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn tell(&self, change: Change) -> bool {
+        self.to.send(change).await.is_ok()
+    }
+}
+
+/// Returns when the cluster knows a kind in this version.
+pub async fn served(definition: &Watch<CustomResourceDefinition>, version: &str) {
+    let mut changes = definition.subscribe();
+    definition.ready().await;
+    while !serves(definition, version) {
+        // Whatever was missed, the next look sees it.
+        let _heard = changes.recv().await;
+    }
+}
+
+fn serves(definition: &Watch<CustomResourceDefinition>, version: &str) -> bool {
+    let serves = |known: &CustomResourceDefinition| {
+        known.spec.versions.iter().any(|known| known.served && known.name == version)
+    };
+    definition.all().iter().any(|known| serves(known))
+}
+
+fn named(meta: &ObjectMeta) -> Name {
+    name(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+}

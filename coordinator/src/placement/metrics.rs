@@ -1,0 +1,108 @@
+//! What is counted about scheduling.
+
+use std::time::Duration;
+
+use muster_placement::Outcome;
+use muster_scheduler::decisions::Decisions;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Bounds in seconds.
+const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
+
+/// What came of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Result {
+    result: &'static str,
+}
+
+/// Why groups wait.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Why {
+    reason: String,
+}
+
+/// Counters. Copies share them.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    cycle: Histogram,
+    bindings: Family<Result, Counter>,
+    evictions: Family<Result, Counter>,
+    waiting: Family<Why, Gauge>,
+}
+
+// === impl Metrics ===
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            cycle: Histogram::new(SECONDS),
+            bindings: Family::default(),
+            evictions: Family::default(),
+            waiting: Family::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// A cycle took this long, and this came of it.
+    pub fn cycled(&self, took: Duration, decisions: &Decisions) {
+        self.cycle.observe(took.as_secs_f64());
+        self.waiting.clear();
+        for waiting in decisions.reasons.values() {
+            let reason = format!("{:?}", waiting.reason);
+            self.waiting.get_or_create(&Why { reason }).inc();
+        }
+    }
+
+    /// A binding was tried.
+    pub fn bound(&self, outcome: &Outcome) {
+        self.bindings.get_or_create(&Result::of(outcome)).inc();
+    }
+
+    /// An eviction was tried.
+    pub fn evicted(&self, outcome: &Outcome) {
+        self.evictions.get_or_create(&Result::of(outcome)).inc();
+    }
+
+    /// Tells a registry of them.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "muster_scheduler_cycle_seconds",
+            "How long a scheduling cycle thinks",
+            self.cycle.clone(),
+        );
+        registry.register(
+            "muster_scheduler_bindings",
+            "Bindings of pods that were tried, by what came of them",
+            self.bindings.clone(),
+        );
+        registry.register(
+            "muster_scheduler_evictions",
+            "Evictions of pods that were tried, by what came of them",
+            self.evictions.clone(),
+        );
+        registry.register(
+            "muster_scheduler_waiting_groups",
+            "Pod groups that wait, by the reason",
+            self.waiting.clone(),
+        );
+    }
+}
+
+// === impl Result ===
+
+impl Result {
+    fn of(outcome: &Outcome) -> Self {
+        let result = match outcome {
+            Outcome::Done => "done",
+            Outcome::Failed(_) => "failed",
+            Outcome::Lost(_) => "lost",
+        };
+        Self { result }
+    }
+}

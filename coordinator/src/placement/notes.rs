@@ -1,0 +1,283 @@
+//! What is said of groups, pods and queues: conditions when they change, events when a reason does, sums now and then.
+//!
+//! All of it can wait: few writes at once, so that bindings do not wait for words. Nothing is lost with it, since each pass says
+//! what is so.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::api::{Api, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use muster_placement::Cluster;
+use muster_placement::object::{Name, shown};
+use muster_placement::status::{self, Amounts, GroupStatus, QueueStatus};
+use muster_scheduler::decisions::Decisions;
+use muster_scheduler::input::{Dialect, GroupCondition};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Outlets;
+
+/// The condition of a group.
+pub const SCHEDULABLE: &str = "Schedulable";
+/// A group waits for nothing.
+pub const PLACED: &str = "Placed";
+/// Writes at once.
+const WRITES: usize = 4;
+/// Sums and numbers of the same reason are written this far apart.
+const CALM: Duration = Duration::from_secs(5);
+/// A pass over all groups, at most this often.
+const PASS: Duration = Duration::from_millis(200);
+/// Pods of one group that are told apart; the group tells the rest.
+const PODS: usize = 64;
+
+/// What has been said.
+pub struct Notes {
+    outlets: Outlets,
+    permits: Arc<Semaphore>,
+    groups: HashMap<Name, Said<GroupStatus>>,
+    queues: HashMap<String, Said<QueueStatus>>,
+    pods: HashMap<Name, (String, String)>,
+    last: Option<Instant>,
+    /// There is more to say than there was time for.
+    pending: bool,
+}
+
+struct Said<T> {
+    what: T,
+    at: Instant,
+}
+
+// === impl Notes ===
+
+impl Notes {
+    /// Nothing has been said yet.
+    pub fn new(outlets: Outlets) -> Self {
+        Self {
+            outlets,
+            permits: Arc::new(Semaphore::new(WRITES)),
+            groups: HashMap::new(),
+            queues: HashMap::new(),
+            pods: HashMap::new(),
+            last: None,
+            pending: false,
+        }
+    }
+
+    /// Says what has changed with a cycle.
+    pub fn say(&mut self, cluster: &Cluster, decisions: &Decisions, now: Timestamp) {
+        if self.last.is_some_and(|last| last.elapsed() < PASS) {
+            self.pending = true;
+            return;
+        }
+        (self.last, self.pending) = (Some(Instant::now()), false);
+        let groups = status::groups(cluster, decisions);
+        let queues = status::queues(cluster, decisions, &groups);
+        self.groups.retain(|group, _| groups.contains_key(group));
+        self.queues.retain(|queue, _| queues.contains_key(queue));
+        self.pods.retain(|pod, (uid, _)| {
+            cluster.pod(pod).is_some_and(|known| known.metadata.uid == *uid)
+        });
+        for (queue, status) in queues {
+            if is_news(self.queues.get(&queue), &status, |_, _| false) {
+                self.write_queue(&queue, &status);
+                self.queues.insert(queue, Said { what: status, at: Instant::now() });
+            }
+        }
+        for (group, status) in groups {
+            let urgent = |one: &GroupStatus, other: &GroupStatus| word(one) != word(other);
+            if is_news(self.groups.get(&group), &status, urgent) {
+                self.note(cluster, &group, &status, now);
+                self.groups.insert(group, Said { what: status, at: Instant::now() });
+            }
+        }
+    }
+
+    /// When there is more to say; none if there is not.
+    pub fn next(&self) -> Option<Instant> {
+        self.last.filter(|_| self.pending).map(|last| last + PASS)
+    }
+
+    fn note(&mut self, cluster: &Cluster, group: &Name, status: &GroupStatus, now: Timestamp) {
+        let Some(object) = cluster.pod_group(Dialect::Kai, group) else { return };
+        let written = object.status.conditions.iter().find(|one| one.kind == SCHEDULABLE);
+        let (condition, changed) = condition(written, status, now);
+        let conditions: Vec<Value> = object
+            .status
+            .conditions
+            .iter()
+            .filter(|one| one.kind != SCHEDULABLE)
+            .map(json_of)
+            .chain(condition.as_ref().map(json_of))
+            .collect();
+        let stays = |amounts: &Amounts| if status.stays { written_as(amounts) } else { json!({}) };
+        let patch = json!({"status": {
+        "conditions": conditions,
+        "schedulingConditions": kai_conditions(status, now),
+        "resourcesStatus": {
+            "requested": written_as(&status.requested),
+            "allocated": written_as(&status.allocated),
+            "allocatedNonPreemptible": stays(&status.allocated),
+        }}});
+        let about = ObjectReference {
+            api_version: Some("scheduling.run.ai/v2alpha2".to_owned()),
+            kind: Some("PodGroup".to_owned()),
+            namespace: Some(group.0.to_string()),
+            name: Some(group.1.to_string()),
+            uid: Some(object.metadata.uid.clone()),
+            ..ObjectReference::default()
+        };
+        let event = changed.then(|| status.reason.clone()).flatten().map(|why| (about, why));
+        self.write(
+            resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups"),
+            group,
+            patch,
+            event,
+        );
+        if object.spec.mark_unschedulable != Some(false) {
+            self.tell_pods(cluster, status);
+        }
+    }
+
+    /// Pods that wait say why, once for each reason.
+    fn tell_pods(&mut self, cluster: &Cluster, status: &GroupStatus) {
+        let Some((reason, message)) = &status.reason else { return };
+        for name in status.waiting.iter().take(PODS) {
+            let Some(pod) = cluster.pod(name) else { continue };
+            let said = (pod.metadata.uid.clone(), reason.clone());
+            if self.pods.get(name) == Some(&said) {
+                continue;
+            }
+            let about = ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Pod".to_owned()),
+                namespace: Some(name.0.to_string()),
+                name: Some(name.1.to_string()),
+                uid: Some(pod.metadata.uid.clone()),
+                ..ObjectReference::default()
+            };
+            let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [{
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": format!("{reason}: {message}")}]}});
+            self.pods.insert(name.clone(), said);
+            let (outlets, permits) = (self.outlets.clone(), self.permits.clone());
+            let (name, note) = (name.clone(), format!("{reason}: {message}"));
+            tokio::spawn(async move {
+                let Ok(_permit) = permits.acquire_owned().await else { return };
+                let api: Api<Pod> = Api::namespaced(outlets.writer.client().clone(), &name.0);
+                match outlets.writer.strategic_status(&api, &name.1, &patch).await {
+                    Ok(()) => outlets.events.warning(&about, "Unschedulable", note).await,
+                    Err(error) => tracing::debug!(reason = error.reason(), "{error}"),
+                }
+            });
+        }
+    }
+
+    fn write_queue(&self, queue: &str, status: &QueueStatus) {
+        let patch = json!({"status": {
+            "childQueues": status.children,
+            "requested": written_as(&status.requested),
+            "allocated": written_as(&status.allocated),
+            "allocatedNonPreemptible": written_as(&status.allocated_staying),
+            "fairShare": status.fair_share,
+        }});
+        let name = muster_placement::object::name("", queue);
+        self.write(resource("scheduling.run.ai", "v2", "Queue", "queues"), &name, patch, None);
+    }
+
+    fn write(
+        &self,
+        resource: ApiResource,
+        name: &Name,
+        patch: Value,
+        event: Option<(ObjectReference, (String, String))>,
+    ) {
+        let (outlets, permits, name) = (self.outlets.clone(), self.permits.clone(), name.clone());
+        tokio::spawn(async move {
+            let Ok(_permit) = permits.acquire_owned().await else { return };
+            let client = outlets.writer.client().clone();
+            let api: Api<DynamicObject> = if name.0.is_empty() {
+                Api::all_with(client, &resource)
+            } else {
+                Api::namespaced_with(client, &name.0, &resource)
+            };
+            if let Err(error) = outlets.writer.merge_status_raw(&api, &name.1, &patch).await {
+                let object = shown(&name);
+                tracing::debug!(kind = resource.kind, object, reason = error.reason(), "{error}");
+                return;
+            }
+            if let Some((about, (reason, message))) = event {
+                outlets.events.warning(&about, &reason, message).await;
+            }
+        });
+    }
+}
+
+/// Whether something is to be said: at once if it is urgent, or when there has been calm for a while.
+fn is_news<T: PartialEq>(said: Option<&Said<T>>, now: &T, urgent: impl Fn(&T, &T) -> bool) -> bool {
+    said.is_none_or(|said| {
+        said.what != *now && (urgent(&said.what, now) || said.at.elapsed() >= CALM)
+    })
+}
+
+/// What a group's state is, in one word.
+fn word(status: &GroupStatus) -> (Option<&str>, bool) {
+    (status.reason.as_ref().map(|(reason, _)| reason.as_str()), status.waiting.is_empty())
+}
+
+/// The condition of a group; and whether its reason is another than the one that is written.
+fn condition(
+    written: Option<&GroupCondition>,
+    status: &GroupStatus,
+    now: Timestamp,
+) -> (Option<GroupCondition>, bool) {
+    let (is, reason, message) = match &status.reason {
+        Some((reason, message)) => ("False", reason.clone(), message.clone()),
+        None if status.waiting.is_empty() && status.placed > 0 => {
+            ("True", PLACED.to_owned(), format!("{} pods have nodes", status.placed))
+        }
+        None => return (written.cloned(), false),
+    };
+    let same = written.filter(|one| one.status == is);
+    let since = same.and_then(|one| one.last_transition_time).unwrap_or(now);
+    let changed = written.is_none_or(|one| one.reason != reason);
+    let condition = GroupCondition {
+        kind: SCHEDULABLE.to_owned(),
+        status: is.to_owned(),
+        reason,
+        message,
+        last_transition_time: Some(since),
+    };
+    (Some(condition), changed)
+}
+
+/// The conditions as KAI writes them: only while no pod of the group has a place.
+fn kai_conditions(status: &GroupStatus, now: Timestamp) -> Value {
+    match &status.reason {
+        Some((reason, message)) if status.placed == 0 => json!([{
+            "type": "UnschedulableOnNodePool", "nodePool": "default", "status": "True",
+            "transitionID": "1", "reason": "Unschedulable", "message": message,
+            "lastTransitionTime": now, "reasons": [{"reason": reason, "message": message}]}]),
+        _ => json!([]),
+    }
+}
+
+fn json_of(condition: &GroupCondition) -> Value {
+    let GroupCondition { kind, status, reason, message, last_transition_time } = condition;
+    json!({"type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": last_transition_time})
+}
+
+fn written_as(amounts: &Amounts) -> Value {
+    let texts: BTreeMap<&String, String> =
+        amounts.iter().map(|(name, amount)| (name, amount.to_string())).collect();
+    json!(texts)
+}
+
+fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}

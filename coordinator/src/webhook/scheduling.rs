@@ -1,0 +1,289 @@
+//! Queues, PodGroups, Topologies, and pods of our scheduler: what could never be placed is refused when it is written,
+//! and pods that share a device get what is filled in later.
+//!
+//! ```text
+//!   Queue ──▶ its parents, its children        PodGroup ──▶ its queue        Topology, Pod ──▶ nothing else
+//! ```
+//!
+//! What cannot be read because the API server has trouble is not held against anybody. Paths are those of KAI.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kube::Client;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::admission::Operation;
+use muster_podgrouper::admission::pod::Sharing;
+use muster_podgrouper::admission::strict::Strict;
+use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology};
+use muster_podgrouper::{Key, Object, Objects, Refusal};
+use serde_json::{Value, json};
+
+use super::{Answer, Request};
+use crate::placement::bootstrap::queues;
+use crate::placement::grouper::cache::{Held, Limits, Want};
+use crate::placement::grouper::{Metrics, reader::Reader};
+
+/// Where the API server asks about queues.
+pub const QUEUES: &str = "/validate-scheduling-run-ai-v2-queue";
+/// Where it asks about PodGroups.
+pub const POD_GROUPS: &str = "/validate-scheduling-run-ai-v2alpha2-podgroup";
+/// Where it asks about Topologies.
+pub const TOPOLOGIES: &str = "/validate-kai-scheduler-v1alpha1-topology";
+/// Where it asks what a pod that shares a device gets.
+pub const MUTATE_PODS: &str = "/mutate--v1-pod";
+/// Where it asks about pods.
+pub const PODS: &str = "/validate--v1-pod";
+
+const QUEUE_API: &str = "scheduling.run.ai/v2";
+/// More queues above each other than anybody has.
+const HIGHEST: usize = 32;
+/// More queues beside each other are not compared.
+const MOST_CHILDREN: usize = 256;
+/// In one answer of a list.
+const PAGE: u32 = 500;
+
+/// What is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Beyond what KAI refuses.
+    pub strict: Strict,
+    /// Pods that share a device.
+    pub sharing: Sharing,
+    /// Whether quotas of queues are compared with those above and below. They are only warned of.
+    pub quotas: bool,
+}
+
+/// Answers. Copies share what they have read.
+#[derive(Clone)]
+pub struct Scheduling {
+    client: Client,
+    reader: Reader,
+    rules: Arc<Rules>,
+}
+
+/// Queues that were read.
+#[derive(Default)]
+struct Known(BTreeMap<String, Result<Arc<Object>, Refusal>>);
+
+// === impl Rules ===
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { strict: Strict::default(), sharing: Sharing::default(), quotas: false }
+    }
+}
+
+impl Rules {
+    /// As KAI has them.
+    pub fn of_kai() -> Self {
+        Self { strict: Strict::OFF, ..Self::default() }
+    }
+
+    /// What is said to a Topology.
+    pub fn topology(request: &Request) -> Answer {
+        match asked(request) {
+            Some(object) => answer(topology::check(&object).map(|()| Vec::new())),
+            None => Answer::allow(),
+        }
+    }
+
+    /// What a new pod gets.
+    pub fn mutate_pod(&self, request: &Request) -> Answer {
+        let Some(pod) = asked(request).filter(|_| request.operation == Operation::Create) else {
+            return Answer::allow();
+        };
+        if !device::is_shared(&pod) {
+            return Answer::allow();
+        }
+        let namespace = request.namespace.as_deref().unwrap_or_default();
+        let unique = uuid::Uuid::new_v4().simple().to_string();
+        let key = unique.get(..7).unwrap_or(&unique);
+        match self.sharing.mutate(&pod, namespace, key) {
+            Ok(changed) => {
+                let patch = json_patch::diff(pod.raw(), &changed);
+                match patch.0.is_empty() {
+                    true => Answer::allow(),
+                    false => Answer::Patch { patch, warnings: Vec::new() },
+                }
+            }
+            Err(refused) => answer(Err(refused)),
+        }
+    }
+
+    /// What is said to a pod.
+    pub fn pod(&self, request: &Request) -> Answer {
+        let Some(pod) = asked(request) else { return Answer::allow() };
+        // What was taken once may be changed elsewhere.
+        let old = request.old_object.as_ref();
+        if old.is_some_and(|old| {
+            old.metadata.annotations.clone().unwrap_or_default() == pod.annotations()
+        }) {
+            return Answer::allow();
+        }
+        answer(self.strict.pod(&pod).and_then(|()| self.sharing.check(&pod)).map(|()| Vec::new()))
+    }
+}
+
+// === impl Scheduling ===
+
+impl Scheduling {
+    /// By these rules.
+    pub fn new(client: Client, rules: Rules) -> Self {
+        let reader = Reader::new(client.clone(), Limits::default(), Metrics::default());
+        Self { client, reader, rules: Arc::new(rules) }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> Arc<Rules> {
+        self.rules.clone()
+    }
+
+    /// What is said to a queue.
+    pub async fn queue(self, request: Request) -> Answer {
+        if request.operation == Operation::Delete {
+            let old = request.old_object.as_ref().filter(|_| is_whole(&request)).map(object);
+            return match old {
+                Some(queue) => self.delete(queue).await,
+                None => Answer::allow(),
+            };
+        }
+        let Some(queue) = asked(&request) else { return Answer::allow() };
+        let old = request.old_object.as_ref().map(object);
+        let mut known = Known::default();
+        let mut next = parent(&queue);
+        while let Some(name) = next.filter(|_| known.0.len() < HIGHEST) {
+            if known.0.contains_key(&name) {
+                break;
+            }
+            let found = self.find(&name, false).await;
+            next = found.as_ref().ok().and_then(|above| parent(above));
+            known.0.insert(name, found);
+        }
+        if self.rules.quotas {
+            let above = parent(&queue).and_then(|name| known.0.get(&name)?.clone().ok());
+            let beside = above.iter().map(AsRef::as_ref).chain(&old).flat_map(children);
+            for name in beside.take(MOST_CHILDREN).collect::<Vec<_>>() {
+                if !known.0.contains_key(&name) {
+                    let found = self.find(&name, true).await;
+                    known.0.insert(name, found);
+                }
+            }
+        }
+        let checked = queue::check(&queue, old.as_ref(), &known, self.rules.quotas);
+        let strict = |warnings| self.rules.strict.queue(&queue, &known).map(|()| warnings);
+        answer(checked.and_then(strict))
+    }
+
+    async fn delete(&self, queue: Object) -> Answer {
+        let mut raw = queue.raw().clone();
+        // The status may be late.
+        match self.below(queue.name()).await {
+            Ok(children) => raw["status"]["childQueues"] = json!(children),
+            Err(error) => tracing::warn!("queues cannot be listed: {error}"),
+        }
+        answer(queue::check_delete(&Object::new(raw)).map(|()| Vec::new()))
+    }
+
+    /// The queues right below one.
+    async fn below(&self, name: &str) -> kube::Result<Vec<String>> {
+        let (api, mut params) = (queues(&self.client), ListParams::default().limit(PAGE));
+        let mut children = Vec::new();
+        loop {
+            let page = api.list(&params).await?;
+            let mine = |queue: &&DynamicObject| queue.data["spec"]["parentQueue"] == name;
+            let named = page.items.iter().filter(mine).filter_map(|q| q.metadata.name.clone());
+            children.extend(named);
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params.continue_token = Some(token),
+                None => return Ok(children),
+            }
+        }
+    }
+
+    /// What is said to a PodGroup.
+    pub async fn pod_group(self, request: Request) -> Answer {
+        let Some(group) = asked(&request) else { return Answer::allow() };
+        let old = request.old_object.as_ref().map(object);
+        let mut known = Known::default();
+        let queue = group.raw().pointer("/spec/queue").and_then(Value::as_str);
+        if let Some(name) = queue.filter(|name| !name.is_empty() && self.rules.strict.known_queues)
+        {
+            known.0.insert(name.to_owned(), self.find(name, true).await);
+        }
+        let checked = pod_group::check(&group, old.is_some());
+        let strict =
+            |warnings| self.rules.strict.pod_group(&group, old.as_ref(), &known).map(|()| warnings);
+        answer(checked.and_then(strict))
+    }
+
+    /// A queue. That it was there a moment ago is enough if `recent` is; that it was not, never is.
+    async fn find(&self, name: &str, recent: bool) -> Result<Arc<Object>, Refusal> {
+        let want = Want::Object(Key::new(QUEUE_API, "Queue", "", name));
+        if recent {
+            let now = tokio::time::Instant::now();
+            let cache = self.reader.cache().lock();
+            if let Some((Held::Object(queue), _)) = cache.get(&want, now) {
+                return Ok(queue.clone());
+            }
+        }
+        match self.reader.read(want).await {
+            Ok(Held::Object(queue)) => Ok(queue),
+            Ok(Held::Refused(refusal)) => Err(refusal),
+            Ok(_) => Err(Refusal::Unread),
+            Err(trouble) => {
+                tracing::warn!("a queue is taken for granted: {trouble}");
+                Err(Refusal::Unread)
+            }
+        }
+    }
+}
+
+// === impl Known ===
+
+impl Objects for Known {
+    fn get(&self, key: &Key) -> Result<Arc<Object>, Refusal> {
+        self.0.get(&key.name).cloned().unwrap_or(Err(Refusal::Unread))
+    }
+
+    fn pods(&self, _: &str, _: &[(&str, &str)]) -> Result<Vec<Arc<Object>>, Refusal> {
+        Err(Refusal::Unread)
+    }
+
+    fn pod_groups(&self, _: &str, _: &str) -> Result<Vec<Arc<Object>>, Refusal> {
+        Err(Refusal::Unread)
+    }
+}
+
+/// What is to be looked at: what is created or changed and is not on its way out.
+fn asked(request: &Request) -> Option<Object> {
+    let asked = matches!(request.operation, Operation::Create | Operation::Update);
+    let found = request.object.as_ref().filter(|_| asked && is_whole(request))?;
+    // Whoever removes a finalizer from what is to go must succeed, however wrong the object is.
+    found.metadata.deletion_timestamp.is_none().then(|| object(found))
+}
+
+fn is_whole(request: &Request) -> bool {
+    request.sub_resource.as_ref().is_none_or(String::is_empty)
+}
+
+fn object(object: &DynamicObject) -> Object {
+    Object::new(serde_json::to_value(object).unwrap_or_default())
+}
+
+fn parent(queue: &Object) -> Option<String> {
+    let parent = queue.raw().pointer("/spec/parentQueue").and_then(Value::as_str);
+    parent.filter(|parent| !parent.is_empty()).map(str::to_owned)
+}
+
+fn children(queue: &Object) -> Vec<String> {
+    let children = queue.raw().pointer("/status/childQueues").and_then(Value::as_array);
+    children.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn answer(checked: Result<Vec<String>, Refused>) -> Answer {
+    match checked {
+        Ok(warnings) => Answer::Allow { warnings },
+        Err(refused) => Answer::Deny { code: 403, message: refused.to_string() },
+    }
+}
