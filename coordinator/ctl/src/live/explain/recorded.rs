@@ -13,7 +13,7 @@ const SCHEDULABLE: &str = "Schedulable";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
-    /// `status.conditions` is the coordinator's, `status.schedulingConditions` is KAI's.
+    /// `status.conditions` is the coordinator's, `status.schedulingConditions` KAI's, or the coordinator's in KAI's form.
     pub(crate) at: &'static str,
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -26,7 +26,8 @@ pub(crate) struct Recorded {
     pub(crate) node_pool: String,
 }
 
-/// What a pod group's status says of its scheduling: the coordinator's word first, then KAI's latest of each node pool.
+/// What a pod group's status says of its scheduling: the coordinator's word first, then KAI's latest of each node pool if
+/// it is another.
 pub(crate) fn recorded(group: &Json) -> Vec<Recorded> {
     let list = |field: &str| group["status"][field].as_array().into_iter().flatten();
     let mut found: Vec<Recorded> = list("conditions")
@@ -41,8 +42,11 @@ pub(crate) fn recorded(group: &Json) -> Vec<Recorded> {
         .collect();
     theirs.sort_by(|(left, _), (right, _)| right.cmp(left));
     for (_, condition) in theirs {
-        let known =
-            |other: &Recorded| other.at == condition.at && other.node_pool == condition.node_pool;
+        // The coordinator says the same in both lists; once is enough.
+        let known = |other: &Recorded| match other.at == condition.at {
+            true => other.node_pool == condition.node_pool,
+            false => other.message == condition.message,
+        };
         if !found.iter().any(known) {
             found.push(condition);
         }
@@ -90,6 +94,9 @@ mod tests {
             found.iter().map(|one| (one.reason.as_str(), one.message.as_str())).collect();
         assert_eq!(words, [("NoRoom", "none"), ("R", "new"), ("R", "b")]);
         assert_eq!(found[0].since, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+        let same = json!({"status": {"conditions": [{"type": "Schedulable", "message": "new"}],
+            "schedulingConditions": [kai("a", "1", "new")]}});
+        assert_eq!(recorded(&same).len(), 1);
         assert_eq!(recorded(&json!({"status": {"conditions": "odd"}})), []);
     }
 }
