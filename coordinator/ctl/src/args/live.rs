@@ -74,6 +74,9 @@ pub struct ExplainArgs {
     /// What: NAME, KIND/NAME, or KIND NAME
     #[arg(required = true, num_args = 1..=2, value_name = "NAME")]
     pub what: Vec<String>,
+    /// How long the search for pods that could make room may take, like 30s; 0s leaves it out
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
+    pub search_timeout: Duration,
     /// How it is printed; wide lists all pods
     #[arg(short, long, value_enum, default_value = "table")]
     pub output: Show,
@@ -194,8 +197,16 @@ pub struct DijobsArgs {
     pub cluster: ClusterArgs,
 }
 
-/// Seconds, or a number with s, m or h.
+/// A time in which something can be done.
 fn span(text: &str) -> Result<Duration, String> {
+    patience(text).and_then(|span| match span.is_zero() {
+        true => Err("use 1s to 24h".to_owned()),
+        false => Ok(span),
+    })
+}
+
+/// Seconds, or a number with s, m or h.
+fn patience(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.get(number.len()..).unwrap_or("s")),
         None => (text, "s"),
@@ -207,7 +218,7 @@ fn span(text: &str) -> Result<Duration, String> {
     };
     let seconds: u64 = number.parse().map_err(|_| "write it like 30s or 2m".to_owned())?;
     match seconds.checked_mul(factor) {
-        Some(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
-        _ => Err("use 1s to 24h".to_owned()),
+        Some(seconds @ 0..=86_400) => Ok(Duration::from_secs(seconds)),
+        _ => Err("use at most 24h".to_owned()),
     }
 }

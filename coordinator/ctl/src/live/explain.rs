@@ -6,6 +6,7 @@ mod advice;
 mod facts;
 mod find;
 mod print;
+mod ran;
 mod recorded;
 
 use std::io::Write;
@@ -26,7 +27,8 @@ pub(crate) fn explain(args: &ExplainArgs, out: &mut dyn Write) -> Result<bool, F
         world => world?,
     };
     let subject = find::find(&world, &asked).map_err(Failure::Usage)?;
-    let answer = facts::answer(&world, &subject);
+    let ran = ran::run(&world, args.search_timeout);
+    let answer = facts::answer(&world, &subject, &ran);
     if !for_programs(&answer, args.output, out)? {
         print::print(&answer, args.output == Show::Wide, out)?;
     }

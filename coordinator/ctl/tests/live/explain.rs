@@ -128,6 +128,12 @@ fn what_waits_for_others_to_leave_says_who_and_why_they_go() {
     assert_eq!(code, 1, "{out}");
     assert!(out.starts_with("PodGroup ml/urgent waits for others to leave"), "{out}");
     assert!(under(&out, "LEAVING")[0].starts_with("ml/old-0 on n0:"), "{out}");
+
+    // Without the search for them only free room counts, and that is said.
+    let (code, out, _) = desk.text(&["explain", "urgent", "--search-timeout", "0s"]);
+    assert_eq!(code, 1);
+    assert!(out.starts_with("PodGroup ml/urgent does not run: OverLimit"), "{out}");
+    assert!(out.contains("NOTE       only free room was looked at"), "{out}");
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use muster_scheduler::config::Config;
-use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::framework::Registry;
 use muster_scheduler::input::{Phase, Pod};
@@ -18,6 +17,7 @@ use super::super::queues::{self, Position, QueueRow};
 use super::super::world::World;
 use super::advice;
 use super::find::{Groups, Subject, text};
+use super::ran::Ran;
 use super::recorded::{Recorded, recorded};
 
 /// How something stands.
@@ -53,6 +53,8 @@ pub(crate) struct Answer {
     /// Why the engine was not run, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine_not_run: Option<String>,
+    /// Whether nobody looked for pods that could make room.
+    pub(crate) search_left_out: bool,
     pub(crate) groups: Vec<GroupFacts>,
     /// Pods that are in no group.
     pub(crate) loose: Vec<PodFacts>,
@@ -120,17 +122,13 @@ pub(super) struct Facts<'a> {
     next: BTreeMap<&'a str, &'a Decision>,
 }
 
-/// Runs the engine and answers.
-pub(crate) fn answer(world: &World, subject: &Subject) -> Answer {
+/// Answers, with what the engine has decided.
+pub(crate) fn answer(world: &World, subject: &Subject, ran: &Ran) -> Answer {
     let snapshot = world.snapshot();
     let config: &Config = &world.config;
-    let decisions = match world.partial {
-        None => decide(&snapshot, config, world.now),
-        Some(_) => Decisions::default(),
-    };
     let session = Session::open(&snapshot, config, &Registry::default());
-    let facts = Facts::new(world, &session, &decisions);
-    facts.answer(subject)
+    let facts = Facts::new(world, &session, &ran.decisions);
+    Answer { search_left_out: ran.search_left_out, ..facts.answer(subject) }
 }
 
 // === impl Standing ===
@@ -189,6 +187,7 @@ impl<'a> Facts<'a> {
             runs,
             at: self.world.now,
             engine_not_run: self.world.partial.clone(),
+            search_left_out: false,
             groups,
             loose,
             help,

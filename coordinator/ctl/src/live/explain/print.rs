@@ -32,6 +32,11 @@ pub(super) fn print(answer: &Answer, wide: bool, out: &mut dyn Write) -> io::Res
         writeln!(out)?;
         field("BESIDE", &beside(&short, long.len().saturating_sub(most)), out)?;
     }
+    if answer.search_left_out {
+        writeln!(out)?;
+        let text = "only free room was looked at, not whether others could make room: raise --search-timeout";
+        field("NOTE", text, out)?;
+    }
     if let Some(why) = &answer.engine_not_run {
         writeln!(out)?;
         field("NOTE", &format!("the engine was not run, only records were read: {why}"), out)?;
