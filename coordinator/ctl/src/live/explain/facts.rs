@@ -167,10 +167,14 @@ impl<'a> Facts<'a> {
         let input = &self.world.input;
         let pods: Vec<&Pod> = subject.pods.iter().filter_map(|at| input.pods.get(*at)).collect();
         let one = subject.kind == "Pod";
+        let mut members: BTreeMap<Option<usize>, Vec<PodFacts>> = BTreeMap::new();
+        for pod in &pods {
+            members.entry(self.groups.find(pod)).or_default().push(self.pod(pod));
+        }
+        let mut of = |group: Option<usize>| members.remove(&group).unwrap_or_default();
         let groups: Vec<GroupFacts> =
-            subject.groups.iter().filter_map(|at| self.group(*at, &pods, one)).collect();
-        let alone = pods.iter().filter(|pod| self.groups.find(pod).is_none());
-        let loose: Vec<PodFacts> = alone.map(|pod| self.pod(pod)).collect();
+            subject.groups.iter().filter_map(|at| self.group(*at, of(Some(*at)), one)).collect();
+        let loose = of(None);
         let nothing = groups.is_empty() && loose.is_empty();
         let runs = !nothing
             && groups.iter().all(|group| group.standing.is_well())
@@ -195,19 +199,13 @@ impl<'a> Facts<'a> {
     }
 
     /// What is so of a group; of one pod of it if only that is asked about.
-    fn group(&self, at: usize, pods: &[&Pod], one: bool) -> Option<GroupFacts> {
+    fn group(&self, at: usize, pods: Vec<PodFacts>, one: bool) -> Option<GroupFacts> {
         let object = self.world.input.pod_groups.get(at)?;
         let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
         let written = self.world.beside.pod_group(namespace, name);
         let snapshot = self.session.snapshot;
         let found = self.jobs.get(&(namespace.as_str(), name.as_str()));
         let found = found.map(|id| (*id, &snapshot.jobs[*id]));
-        let own = |pod: &&&Pod| self.groups.find(pod) == Some(at);
-        let pods: Vec<PodFacts> = if one {
-            pods.iter().map(|pod| self.pod(pod)).collect()
-        } else {
-            pods.iter().filter(own).map(|pod| self.pod(pod)).collect()
-        };
         let mut facts = GroupFacts {
             namespace: namespace.clone(),
             name: name.clone(),
