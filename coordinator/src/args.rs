@@ -1,6 +1,7 @@
 //! Settings: flags, and the environment for what a Deployment sets.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -8,6 +9,7 @@ use muster_program::duration;
 use muster_program::log::LogFormat;
 
 use crate::controllers::ranktable::Truth;
+use crate::placement::Eviction;
 
 const EXAMPLES: &str =
     "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG. Of several coordinators one
@@ -103,6 +105,21 @@ pub struct Args {
     /// What is refused of queues, PodGroups and pods
     #[arg(long, value_enum, default_value_t)]
     pub admission: Admission,
+    /// Pods that name one of these schedulers are placed here; give it more than once for several
+    #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]
+    pub scheduler_name: Vec<String>,
+    /// Actions, plugins and arguments of the scheduler, as a file in KAI's format or a SchedulingShard. Without it KAI's own
+    #[arg(long, value_name = "FILE")]
+    pub scheduler_config: Option<PathBuf>,
+    /// How pods make room for others
+    #[arg(long, value_enum, default_value_t)]
+    pub eviction: Eviction,
+    /// A scheduling cycle begins at least this often, also when nothing changes
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::setting)]
+    pub scheduling_period: Duration,
+    /// The queue of pods that name none
+    #[arg(long, value_name = "NAME", default_value = "default-queue")]
+    pub default_queue: String,
     /// What is logged: error, warn, info, debug, or a filter like muster_coordinator::hub=debug,info
     #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
     pub log: String,

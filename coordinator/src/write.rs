@@ -346,6 +346,20 @@ impl Writer {
         self.bounded(|| name.to_owned(), write).await.map(drop)
     }
 
+    /// Changes some fields of an object of any kind.
+    pub async fn merge_raw(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        change: &Value,
+    ) -> Result<(), WriteError> {
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::Merge(change);
+        let write = api.patch(name, &params, &patch);
+        self.bounded(|| name.to_owned(), write).await.map(drop)
+    }
+
     /// Changes some fields of the status of a pod, and of its conditions those that are named.
     pub async fn strategic_status(
         &self,

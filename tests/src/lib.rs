@@ -21,6 +21,7 @@ pub mod bench;
 pub mod delivery;
 pub mod demo;
 pub mod footprint;
+pub mod placements;
 pub mod servings;
 pub mod trainjobs;
 pub mod world;

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::Config;
+use muster_scheduler::decisions::Marks;
 use muster_scheduler::input::{
     BindRequest, Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup,
 };
+
+use muster_scheduler::simulate;
 
 use crate::flight::{Flights, Patience};
 use crate::index::Index;
@@ -51,6 +54,8 @@ pub struct Cluster {
     /// Written bind requests; flights are added to them for each cycle.
     pub(crate) requests: HashMap<Name, BindRequest>,
     memberships: HashMap<Name, Membership>,
+    /// Timestamps of groups: ours are newer than what the watch shows.
+    marks: HashMap<Name, Marks>,
 }
 
 // === impl Settings ===
@@ -91,6 +96,7 @@ impl Cluster {
             inventories: Index::default(),
             requests: HashMap::new(),
             memberships: HashMap::new(),
+            marks: HashMap::new(),
         }
     }
 
@@ -137,7 +143,12 @@ impl Cluster {
             Object::Pod(pod) => self.put_pod(*pod),
             Object::BindRequest(one) => drop(self.requests.insert(name_of(&one.metadata), one)),
             Object::Node(one) => drop(index.put(&mut input.nodes, key(&one.metadata), one)),
-            Object::PodGroup(one) => {
+            Object::PodGroup(mut one) => {
+                if kind == Kind::PodGroup(Dialect::Kai)
+                    && let Some(marks) = self.marks.get(&name_of(&one.metadata))
+                {
+                    simulate::mark(&mut one, marks);
+                }
                 index.put(&mut input.pod_groups, key(&one.metadata), *one);
             }
             Object::Queue(one) => drop(index.put(&mut input.queues, key(&one.metadata), one)),
@@ -181,6 +192,7 @@ impl Cluster {
             Kind::BindRequest => drop(self.requests.remove(name)),
             Kind::Node => take!(nodes),
             Kind::PodGroup(_) => {
+                self.marks.remove(name);
                 let key_of =
                     |one: &PodGroup| (Kind::PodGroup(one.dialect()), name_of(&one.metadata));
                 index.take(&mut input.pod_groups, &key, key_of);
@@ -233,6 +245,15 @@ impl Cluster {
         self.memberships.get(pod)
     }
 
+    /// A group gets timestamps.
+    pub(crate) fn mark(&mut self, group: &Name, marks: &Marks) {
+        let key = (Kind::PodGroup(Dialect::Kai), group.clone());
+        if let Some(known) = self.others.get_mut(&mut self.input.pod_groups, &key) {
+            simulate::mark(known, marks);
+            self.marks.insert(group.clone(), marks.clone());
+        }
+    }
+
     /// What has come of a binding. Says why, if it is given up.
     pub fn landed(
         &mut self,
@@ -253,7 +274,7 @@ impl Cluster {
                     known.metadata.deletion_timestamp.get_or_insert(now);
                 }
             }
-            Outcome::Failed(_) => self.promises.refused(pod),
+            Outcome::Failed(_) | Outcome::Unsure(_) => self.promises.refused(pod),
         }
     }
 

@@ -1,9 +1,12 @@
 //! One cycle: what is known, with what is as good as done, decided on; and what is to be done now.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use muster_scheduler::decide;
-use muster_scheduler::decisions::{Action, Decision};
+use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::{Named, Pod};
+use muster_scheduler::reason::Eviction;
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
@@ -132,6 +135,10 @@ impl Cluster {
 
     /// Notes what was decided, as done.
     fn obey(&mut self, cycle: &mut Cycle, now: Timestamp) {
+        for (group, marks) in &cycle.decisions.marks {
+            self.mark(&object::read(group), marks);
+        }
+        let postponed = self.postponed(&cycle.decisions);
         for decision in &cycle.decisions.decisions {
             let pod = object::read(&decision.pod);
             let Some(known) = self.pods.get(&self.input.pods, &pod) else { continue };
@@ -142,13 +149,14 @@ impl Cluster {
                     self.flights.begin(bind.clone());
                     cycle.binds.push(bind);
                 }
-                Action::Evict if known.spec.node_name.is_empty() => {
-                    // It was on its way, or promised: it waits again.
-                    self.flights.end(&pod);
-                    self.promises.lost(&pod);
-                }
+                // What is on its way cannot be called back; what was promised can.
+                Action::Evict if known.spec.node_name.is_empty() => self.promises.lost(&pod),
                 Action::Evict => {
-                    if let Some(why) = decision.eviction.clone() {
+                    let why = decision.eviction.clone();
+                    let waits = |why: &Eviction| {
+                        why.beneficiary.as_ref().is_some_and(|group| postponed.contains(group))
+                    };
+                    if let Some(why) = why.filter(|why| !waits(why)) {
                         cycle.evictions.push(Evict { pod, uid, why });
                     }
                 }
@@ -162,7 +170,25 @@ impl Cluster {
             Some(format!("{}/{group}", known.metadata.namespace))
         };
         let uid_of = |pod: &Name| Some(pods.get(list, pod)?.metadata.uid.clone());
-        self.promises.make(&cycle.decisions, group_of, uid_of, self.settings.promise, now);
+        self.promises.make(
+            &cycle.decisions,
+            &postponed,
+            group_of,
+            uid_of,
+            self.settings.promise,
+            now,
+        );
+    }
+
+    /// Groups for whom a pod would have to go that is still on its way: they are looked at again when it has arrived.
+    fn postponed(&self, decisions: &Decisions) -> BTreeSet<String> {
+        let on_its_way = |decision: &&Decision| {
+            let pod = object::read(&decision.pod);
+            self.pod(&pod).is_some_and(|known| known.spec.node_name.is_empty())
+        };
+        let evictions = decisions.decisions.iter().filter(|one| one.action == Action::Evict);
+        let beneficiary = |one: &Decision| one.eviction.as_ref()?.beneficiary.clone();
+        evictions.filter(on_its_way).filter_map(beneficiary).collect()
     }
 }
 

@@ -30,8 +30,10 @@ pub struct Flights {
 #[derive(Clone, Debug)]
 struct Flight {
     bind: Bind,
-    /// When it is tried again; none while it is being tried, or when it is done and not seen yet.
+    /// When it is tried again; none while it is being tried, or when the watch will show what became of it.
     again: Option<Timestamp>,
+    /// Whether some try may have been done though nobody heard of it.
+    unsure: bool,
 }
 
 /// A pod whose binding was given up.
@@ -69,7 +71,7 @@ impl Flights {
     /// A binding is being tried.
     pub fn begin(&mut self, bind: Bind) {
         self.resting.remove(&bind.pod);
-        self.flights.insert(bind.pod.clone(), Flight { bind, again: None });
+        self.flights.insert(bind.pod.clone(), Flight { bind, again: None, unsure: false });
     }
 
     /// What a try came to. Says why, if the binding is given up.
@@ -83,18 +85,20 @@ impl Flights {
     ) -> Option<String> {
         let flight = self.flights.get_mut(pod).filter(|flight| flight.bind.uid == uid)?;
         match outcome {
-            Outcome::Done => None,
-            Outcome::Lost(_) => {
-                self.flights.remove(pod);
-                None
-            }
-            Outcome::Failed(_) if flight.bind.attempt + 1 < patience.tries => {
+            // Its place is taken until the watch shows that the pod has it, or is gone.
+            Outcome::Done | Outcome::Lost(_) => None,
+            Outcome::Failed(_) | Outcome::Unsure(_)
+                if flight.bind.attempt + 1 < patience.tries
+                    || flight.unsure
+                    || matches!(outcome, Outcome::Unsure(_)) =>
+            {
+                flight.unsure |= matches!(outcome, Outcome::Unsure(_));
+                let wait = patience.wait(flight.bind.attempt);
                 flight.bind.attempt += 1;
-                let wait = patience.wait(flight.bind.attempt - 1);
                 flight.again = Some(now.saturating_add(wait).unwrap_or(now));
                 None
             }
-            Outcome::Failed(why) => {
+            Outcome::Failed(why) | Outcome::Unsure(why) => {
                 self.flights.remove(pod);
                 let until = now.saturating_add(patience.rest).unwrap_or(now);
                 let rest = Rest { uid: uid.to_owned(), until, why: why.clone() };

@@ -40,9 +40,11 @@ pub struct Evict {
 pub enum Outcome {
     /// It is done; the watch will show it.
     Done,
-    /// It could not be done now, and may later.
+    /// It was not done, and may be later.
     Failed(String),
-    /// It cannot be done: the pod or the node is gone, or the pod has a node already.
+    /// Nobody knows: it may have been done.
+    Unsure(String),
+    /// It cannot be done: the pod is gone, or goes, or has a node already. The watch will show which.
     Lost(String),
 }
 

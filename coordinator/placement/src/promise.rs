@@ -45,6 +45,7 @@ impl Promises {
     pub fn make(
         &mut self,
         decisions: &Decisions,
+        postponed: &BTreeSet<String>,
         group_of: impl Fn(&Name) -> Option<String>,
         uid_of: impl Fn(&Name) -> Option<String>,
         patience: SignedDuration,
@@ -56,6 +57,9 @@ impl Promises {
             let Some(group) = eviction.and_then(|eviction| eviction.beneficiary.clone()) else {
                 continue;
             };
+            if postponed.contains(&group) {
+                continue;
+            }
             let pod = object::read(&decision.pod);
             let Some(uid) = uid_of(&pod) else { continue };
             made.entry(group)

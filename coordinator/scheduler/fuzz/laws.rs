@@ -9,8 +9,9 @@
 use muster_scheduler::config::{self, Config};
 use muster_scheduler::decide;
 use muster_scheduler::duration;
-use muster_scheduler::input::{Limits, load};
+use muster_scheduler::input::{AttributeValue, Limits, load};
 use muster_scheduler::quantity::Quantity;
+use muster_scheduler::selector::{Selector, Subject};
 use muster_scheduler::snapshot::build;
 
 /// What is read is not negative, is the same when it is written and read again, and adds up.
@@ -59,6 +60,39 @@ fn known(config: &Config) {
     }
 }
 
+/// What is read ends with the same answer each time, or says why it has none.
+pub fn selector(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let selector = match Selector::parse(text) {
+        Ok(selector) => selector,
+        Err(error) => {
+            assert!(error.to_string().len() > 10, "{error}");
+            return false;
+        }
+    };
+    let attributes = [
+        ("index", AttributeValue::Int(1)),
+        ("model", AttributeValue::String("a100".to_owned())),
+        ("version", AttributeValue::Version("1.2.3".to_owned())),
+        ("odd", AttributeValue::Version("1.2".to_owned())),
+        ("net.example.com/new", AttributeValue::Bool(true)),
+    ];
+    let attributes = attributes.map(|(name, value)| (name.to_owned(), value)).into();
+    let capacity = [("memory".to_owned(), Quantity::whole(80))].into();
+    let device = Subject {
+        driver: "gpu.example.com",
+        attributes: &attributes,
+        capacity: &capacity,
+        shared: false,
+    };
+    let answer = selector.matches(device);
+    assert_eq!(answer, selector.matches(device), "{text}");
+    if let Err(error) = answer {
+        assert!(!error.to_string().is_empty(), "{text}");
+    }
+    true
+}
+
 /// What is read has names, each once; what is set aside has a field, a problem and a remedy; and whatever was read, a
 /// cycle ends, decides about pods that are there, and decides the same again.
 pub fn snapshot(bytes: &[u8]) -> bool {
@@ -82,8 +116,20 @@ pub fn snapshot(bytes: &[u8]) -> bool {
     let cluster = build(input, &config.params, now);
     let decisions = decide(&cluster, &config, now);
     assert_eq!(decisions, decide(&cluster, &config, now), "the same cluster, the same decisions");
+    let mut given = Vec::new();
     for decision in &decisions.decisions {
+        let claims = decision.claims.iter().filter_map(|claim| claim.allocation.as_ref());
+        let extended = decision.extended_claim.iter().map(|claim| &claim.allocation);
+        for device in claims.chain(extended).flat_map(|allocation| &allocation.devices.results) {
+            if device.admin_access != Some(true) {
+                given.push((&decision.pod, &device.driver, &device.pool, &device.device));
+            }
+        }
         assert!(names.binary_search(&decision.pod).is_ok(), "{} is no pod", decision.pod);
     }
+    let count = given.len();
+    given.sort_unstable();
+    given.dedup();
+    assert_eq!(given.len(), count, "a device twice for one pod");
     true
 }

@@ -20,12 +20,14 @@ mod points;
 mod registry;
 mod scenario;
 
-use std::{cmp::Ordering, collections::BTreeMap, rc::Rc};
+use std::{cmp::Ordering, collections::BTreeMap, rc::Rc, sync::Arc};
 
 use crate::{
     config::Config,
     reason::{NodeRefusal, Refusal},
-    snapshot::{ClassId, GroupId, JobId, NodeId, PodSetId, Quantities, QueueId, Snapshot, TaskId},
+    snapshot::{
+        Claimed, ClassId, GroupId, JobId, NodeId, PodSetId, Quantities, QueueId, Snapshot, TaskId,
+    },
     state::{Gang, State},
 };
 
@@ -88,6 +90,24 @@ pub struct PartSide<'a> {
     pub active: usize,
     /// How many it needs.
     pub min: usize,
+}
+
+/// Devices that a pod's claims get on a node.
+#[derive(Clone, Debug)]
+pub struct DevicePlacement {
+    /// By claim.
+    pub claims: Arc<[Claimed]>,
+    /// Whether some of them are free only when other pods have left.
+    pub later: bool,
+}
+
+/// NPUs that a pod gets of a node.
+#[derive(Clone, Debug)]
+pub struct NpuPlacement {
+    /// Their numbers.
+    pub devices: Arc<[u32]>,
+    /// Whether some of them are free only when other pods have left.
+    pub later: bool,
 }
 
 /// Pods for which nodes are divided.
@@ -298,6 +318,21 @@ pub trait Plugin {
         node: NodeId,
     ) -> Vec<(usize, usize, f64)> {
         Vec::new()
+    }
+
+    /// Which NPUs of a node a pod gets; none if that is left to the node.
+    fn npu_placement(&self, view: View<'_>, task: TaskId, node: NodeId) -> Option<NpuPlacement> {
+        None
+    }
+
+    /// Which devices of a node a pod's claims get; none if they cannot be met there.
+    fn device_placement(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+    ) -> Option<DevicePlacement> {
+        None
     }
 
     /// A pod got a place.

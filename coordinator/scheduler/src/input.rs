@@ -17,6 +17,7 @@ mod pod;
 mod pod_group;
 mod queue;
 mod resources;
+mod slice;
 mod storage;
 mod topology;
 mod volume;
@@ -31,9 +32,9 @@ pub use self::{
     },
     bind_request::{BindRequest, BindRequestSpec, BindRequestStatus, ReceivedGpu},
     claim::{
-        Allocation, AllocationMode, AttributeValue, ClaimSpec, ClaimStatus, Consumer, Device,
-        DeviceClass, DeviceClassSpec, DeviceConstraint, DeviceRequest, DeviceResult,
-        DeviceSelector, DeviceSubRequest, Pool, ResourceClaim, ResourceSlice, ResourceSliceSpec,
+        AllocatedDevices, Allocation, AllocationMode, ClaimSpec, ClaimStatus, Consumer,
+        DeviceConfig, DeviceConstraint, DeviceRequest, DeviceResult, DeviceSelector,
+        DeviceSubRequest, ResourceClaim,
     },
     inventory::{Inventory, InventoryDevice, SuperPodPlace},
     load::{Document, Limits, LoadError, SetAside, load},
@@ -51,6 +52,10 @@ pub use self::{
     },
     queue::{PriorityClass, Queue, QueueResources, QueueSpec, Quota, Usage},
     resources::{ResourceList, Resources},
+    slice::{
+        AttributeValue, Capacity, Device, DeviceClass, DeviceClassSpec, Pool, ResourceSlice,
+        ResourceSliceSpec,
+    },
     storage::{
         ConfigMap, CsiCapacity, CsiDriver, PersistentVolume, PersistentVolumeClaim, StorageClass,
     },

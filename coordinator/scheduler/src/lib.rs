@@ -16,6 +16,7 @@ pub mod input;
 pub mod plugin;
 pub mod quantity;
 pub mod reason;
+pub mod selector;
 pub mod session;
 pub mod simulate;
 pub mod snapshot;

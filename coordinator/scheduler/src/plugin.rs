@@ -31,6 +31,10 @@ pub mod score {
     pub const DENSITY: f64 = 9.0;
     /// A node without accelerators for a pod that needs none.
     pub const RESOURCE_TYPE: f64 = 10.0;
+    /// A ring of NPUs that fits.
+    pub const RING: f64 = 20.0;
+    /// The right super-pod.
+    pub const SUPER_POD: f64 = 50.0;
     /// Zones of a node.
     pub const NUMA: f64 = 100.0;
     /// Room now.
@@ -59,7 +63,7 @@ pub const BUILT_IN: &[(&str, Build)] = &[
     (name::SUBGROUP_ORDER, |_| Box::new(subgroup_order::SubGroupOrder)),
     (name::TASK_ORDER, |_| Box::new(task_order::TaskOrder)),
     (name::NOMINATED_NODE, |_| Box::new(nominated_node::NominatedNode)),
-    (name::DYNAMIC_RESOURCES, |_| Box::new(dynamic_resources::DynamicResources)),
+    (name::DYNAMIC_RESOURCES, |_| Box::<dynamic_resources::DynamicResources>::default()),
     (name::MIN_RUNTIME, |arguments| Box::new(min_runtime::MinRuntime::new(arguments))),
     (name::TOPOLOGY, |_| Box::<topology::TopologyAware>::default()),
     (name::SNAPSHOT, |_| Box::new(reflect_job_order::Nothing("snapshot"))),
@@ -71,5 +75,5 @@ pub const BUILT_IN: &[(&str, Build)] = &[
     (name::NODE_PLACEMENT, |arguments| Box::new(node_placement::NodePlacement::new(arguments))),
     (name::GPU_SHARING_ORDER, |_| Box::new(gpu_sharing_order::GpuSharingOrder)),
     (name::NUMA, |arguments| Box::new(numa::Numa::new(arguments))),
-    (name::ASCEND, |_| Box::new(ascend::Ascend)),
+    (name::ASCEND, |_| Box::<ascend::Ascend>::default()),
 ];

@@ -72,8 +72,23 @@ pub enum NodeRefusal {
     OverCapacity,
     /// The node is not marked for such pods.
     WorkerLabel,
-    /// Devices cannot be claimed there.
-    DeviceClaim,
+    /// Too few devices that a claim asks for.
+    DeviceClaim {
+        /// How many it asks for.
+        asked: u16,
+        /// How many the node has that match.
+        matching: u16,
+        /// How many of those nobody has.
+        free: u16,
+    },
+    /// A claim has its devices already, and they cannot be used there.
+    ClaimElsewhere,
+    /// A selector of devices has no answer for a device.
+    DeviceSelector,
+    /// A claim asks for all devices, and the node's are not all known.
+    DevicePool,
+    /// No ring of NPUs is enough.
+    Ring,
     /// No zone of the node is enough.
     Numa,
     /// A plugin dropped it.
@@ -154,7 +169,22 @@ impl NodeRefusal {
             Self::PodSlots => "no pod slot".to_owned(),
             Self::OverCapacity => "queue over capacity".to_owned(),
             Self::WorkerLabel => "worker label".to_owned(),
-            Self::DeviceClaim => "device claim".to_owned(),
+            Self::DeviceClaim { asked, matching, free } if free >= asked => {
+                format!(
+                    "device claim ({asked} asked for, {free} of {matching} that match are free, none are right together)"
+                )
+            }
+            Self::DeviceClaim { asked, matching, free } => {
+                format!(
+                    "device claim ({asked} asked for, {free} of {matching} that match are free)"
+                )
+            }
+            Self::ClaimElsewhere => "device claim has its devices elsewhere".to_owned(),
+            Self::DeviceSelector => {
+                "device selector without an answer (guard it with has() or `in`)".to_owned()
+            }
+            Self::DevicePool => "device pool not told in full yet".to_owned(),
+            Self::Ring => "no ring of NPUs has room (1, 2 or 4 of one ring, or all)".to_owned(),
             Self::Numa => "numa alignment".to_owned(),
             Self::Dropped => "outside of the topology".to_owned(),
             Self::Custom(why) => why.to_owned(),
@@ -163,6 +193,9 @@ impl NodeRefusal {
 
     /// Whether more room would help.
     pub fn is_room(self) -> bool {
-        matches!(self, Self::Insufficient(_) | Self::PodSlots | Self::Numa)
+        match self {
+            Self::DeviceClaim { asked, matching, .. } => matching >= asked,
+            _ => matches!(self, Self::Insufficient(_) | Self::PodSlots | Self::Numa | Self::Ring),
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Pods that were bound run. Pods that were evicted are made again by whoever owns them, and wait. What was promised
 //! a place has to be decided again: nothing remembers it.
 
+mod claims;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -16,9 +18,12 @@ use crate::{
 const GPU_GROUP: &str = "runai-gpu-group";
 /// Annotation that says in which way a pod has its devices.
 const RECEIVED: &str = "received-resource-type";
-const LAST_START: &str = "kai.scheduler/last-start-timestamp";
-const LAST_EVICTION: &str = "kai.scheduler/last-eviction-timestamp";
-const STALE: &str = "kai.scheduler/stale-podgroup-timestamp";
+/// Annotation of a group: when it started.
+pub const LAST_START: &str = "kai.scheduler/last-start-timestamp";
+/// When it lost a pod.
+pub const LAST_EVICTION: &str = "kai.scheduler/last-eviction-timestamp";
+/// Since when it runs with too few pods.
+pub const STALE: &str = "kai.scheduler/stale-podgroup-timestamp";
 
 /// Changes a cluster as a cycle has decided. `now` is the instant of the next cycle.
 pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
@@ -42,6 +47,7 @@ pub fn apply(input: &mut Input, decisions: &Decisions, now: Timestamp) {
             Action::Pipeline => {}
         }
     }
+    claims::apply(input, decisions);
     for group in &mut input.pod_groups {
         let key = format!("{}/{}", group.metadata.namespace, group.metadata.name);
         if let Some(marks) = decisions.marks.get(&key) {
@@ -88,7 +94,8 @@ fn evict(pod: &mut Pod, now: Timestamp) {
     }
 }
 
-fn mark(group: &mut PodGroup, marks: &Marks) {
+/// Puts timestamps on a group.
+pub fn mark(group: &mut PodGroup, marks: &Marks) {
     let annotations = &mut group.metadata.annotations;
     for (name, instant) in [
         (LAST_START, marks.last_start),

@@ -4,9 +4,11 @@
 
 mod build;
 mod class;
+mod device;
 mod gpu;
 mod job;
 mod node;
+mod npu;
 mod queue;
 mod resource;
 mod signature;
@@ -21,15 +23,23 @@ use crate::config::Params;
 pub use self::{
     build::{amount_of, build},
     class::{AlignedContainer, Class, Constraints, StorageClaim},
+    device::{
+        Choice, Claim, ClaimNeed, ClaimShape, Claimed, Device, Devices, Filter, Given, Granted,
+        Pool, Reach, Request, Rule, TaskClaim,
+    },
     gpu::{GpuKind, GpuRequest, ceil2},
     job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},
     node::{Node, SliceStrategy},
+    npu::{Choice as NpuChoice, Npu, Npus},
     queue::Queue,
     resource::{
         CPU, Dimensions, GPU, MEMORY, PODS, Quantities, Vector, add, at, less_equal, minus, plus,
         slice_profile, sub,
     },
-    table::{ClassId, GroupId, Id, JobId, NodeId, PodSetId, QueueId, Table, TaskId, TopologyId},
+    table::{
+        ClaimId, ClassId, DeviceId, GroupId, Id, JobId, NodeId, PodSetId, QueueId, Table, TaskId,
+        TopologyId,
+    },
     task::{Status, Task},
     topology::{Domain, Topology},
 };
@@ -55,6 +65,8 @@ pub struct Snapshot {
     pub queues: Table<QueueId, Queue>,
     /// Topologies, by name.
     pub topologies: Table<TopologyId, Topology>,
+    /// Devices that are claimed one by one, and claims of them.
+    pub devices: Devices,
     /// Names of shared devices.
     pub groups: Vec<String>,
     /// The least memory of a device, among nodes that say.

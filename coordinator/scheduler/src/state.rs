@@ -6,12 +6,13 @@
 mod job;
 mod node;
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use jiff::Timestamp;
 
 use crate::snapshot::{
-    Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table, TaskId,
+    Claimed, Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table,
+    Task, TaskId,
 };
 
 pub use self::{
@@ -34,6 +35,10 @@ pub struct TaskState {
     pub accepted: Quantities,
     /// Resources per NUMA zone.
     pub numa: Vec<(usize, usize, f64)>,
+    /// NPUs of its node that it has.
+    pub npus: Option<Arc<[u32]>>,
+    /// Devices of its claims, on its node.
+    pub claims: Option<Arc<[Claimed]>>,
 }
 
 /// A group in this cycle.
@@ -91,6 +96,8 @@ impl State {
                     tentative: false,
                     accepted: [0.0; 3],
                     numa: task.numa.clone(),
+                    npus: task.npus.clone(),
+                    claims: given_claims(snapshot, task),
                 })
                 .collect(),
             nodes: snapshot
@@ -128,6 +135,7 @@ impl State {
                 state.put(snapshot, id, node);
             }
         }
+        state.guess_npus(snapshot);
         for (id, task) in snapshot.tasks.entries() {
             if task.pod_set.is_some() {
                 state.count(snapshot, id, task.status, 1);
@@ -135,6 +143,28 @@ impl State {
         }
         state.changes.clear();
         state
+    }
+
+    /// Pods that do not say which NPUs they have are taken to have those that they would get.
+    fn guess_npus(&mut self, snapshot: &Snapshot) {
+        for (id, node) in snapshot.nodes.entries() {
+            let Some(npus) = &node.npus else { continue };
+            let there = &mut self.nodes[id].pods;
+            for at in 0..there.len() {
+                let Some(pod) = there.get(at).filter(|pod| pod.npus.is_none()) else { continue };
+                let task = pod.task;
+                let class = &snapshot.classes[snapshot.tasks[task].class];
+                let count = crate::snapshot::at(&class.request, class.primary) as usize;
+                let taken = |npu: u32| {
+                    there.iter().any(|pod| pod.npus.as_ref().is_some_and(|it| it.contains(&npu)))
+                };
+                let guess = npus.choose(class.primary, count, &taken).map(|it| it.devices);
+                if let Some(pod) = there.get_mut(at) {
+                    pod.npus.clone_from(&guess);
+                }
+                self.tasks[task].npus = guess;
+            }
+        }
     }
 
     /// Nodes in the order in which they changed, from a point that [`State::clock`] gave.
@@ -215,7 +245,13 @@ impl State {
         if state.status.is_used() {
             state.accepted = accepted(class, snapshot.nodes[node].gpu_memory);
         }
-        let entry = OnNode { task, status: state.status, groups: state.groups.clone() };
+        let entry = OnNode {
+            task,
+            status: state.status,
+            groups: state.groups.clone(),
+            npus: state.npus.clone(),
+            claims: state.claims.clone(),
+        };
         self.nodes[node].add(snapshot, node, entry);
         self.changes.push(node);
     }
@@ -225,6 +261,18 @@ impl State {
         self.changes.push(node);
         self.nodes[node].remove(snapshot, node, task)
     }
+}
+
+/// Devices that a pod on a node has of its claims.
+fn given_claims(snapshot: &Snapshot, task: &Task) -> Option<Arc<[Claimed]>> {
+    if task.claims.is_empty() || task.node.is_none() || !task.status.is_used() {
+        return None;
+    }
+    let given = task.claims.iter().filter_map(|it| {
+        let given = snapshot.devices.claims[it.claim].given.as_ref()?;
+        Some(Claimed { claim: it.claim, devices: given.devices.clone() })
+    });
+    Some(given.collect())
 }
 
 /// What a pod counts on a node, where a device has so much memory.

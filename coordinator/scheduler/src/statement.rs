@@ -2,10 +2,12 @@
 //!
 //! Each step keeps what it changed. Undoing goes from the last step to the first and puts every number back as it was.
 
+use std::sync::Arc;
+
 use crate::{
     decisions::Cause,
     session::Session,
-    snapshot::{GroupId, JobId, NodeId, Status, TaskId, Vector},
+    snapshot::{Claimed, GroupId, JobId, NodeId, Status, TaskId, Vector},
     state::{OnNode, SharedDevice, TaskState},
 };
 
@@ -43,6 +45,19 @@ struct Operation {
     groups: usize,
     /// Whether a later step made it void.
     void: bool,
+}
+
+/// What a pod gets of a node beside amounts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    /// Shared devices; none leaves those that it has.
+    pub(crate) groups: Option<Vec<GroupId>>,
+    /// Resources per NUMA zone.
+    pub(crate) numa: Vec<(usize, usize, f64)>,
+    /// NPUs of the node.
+    pub(crate) npus: Option<Arc<[u32]>>,
+    /// Devices of its claims.
+    pub(crate) claims: Option<Arc<[Claimed]>>,
 }
 
 /// A transaction.
@@ -101,15 +116,16 @@ impl Session<'_> {
         statement: &mut Statement,
         task: TaskId,
         node: NodeId,
-        groups: Option<Vec<GroupId>>,
-        numa: Vec<(usize, usize, f64)>,
+        place: Place,
     ) {
         let operation = self.before(task, node, Step::Allocate);
         self.state.set_status(self.snapshot, task, Status::Allocated);
         let state = &mut self.state.tasks[task];
         state.node = Some(node);
-        state.numa = numa;
-        if let Some(groups) = groups {
+        state.numa = place.numa;
+        state.npus = place.npus;
+        state.claims = place.claims;
+        if let Some(groups) = place.groups {
             state.groups = groups;
         }
         self.state.put(self.snapshot, task, node);
@@ -125,19 +141,22 @@ impl Session<'_> {
         statement: &mut Statement,
         task: TaskId,
         node: NodeId,
-        groups: Option<Vec<GroupId>>,
-        numa: Vec<(usize, usize, f64)>,
+        place: Place,
         again: bool,
     ) -> bool {
         let there = self.state.nodes[node].find(task);
+        let Place { groups, numa, npus, claims } = place;
         let other_devices = match (there, &groups) {
             (Some(there), Some(groups)) => !groups.is_empty() && there.groups != *groups,
             _ => false,
         };
         let other_zones =
             there.is_some() && !numa.is_empty() && self.state.tasks[task].numa != numa;
+        let other_claims = there.is_some_and(|there| {
+            (claims.is_some() && there.claims != claims) || (npus.is_some() && there.npus != npus)
+        });
         let is_there = there.is_some();
-        if is_there && !again && !other_devices && !other_zones {
+        if is_there && !again && !other_devices && !other_zones && !other_claims {
             return self.spare(statement, task, node);
         }
         let operation = self.before(task, node, Step::Pipeline);
@@ -145,6 +164,8 @@ impl Session<'_> {
         let state = &mut self.state.tasks[task];
         state.node = Some(node);
         state.numa = numa;
+        state.npus = npus;
+        state.claims = claims;
         if let Some(groups) = groups {
             state.groups = groups;
         }
@@ -260,14 +281,17 @@ impl Session<'_> {
                 operation.node.node,
                 state.groups.clone(),
                 state.numa.clone(),
+                state.npus.clone(),
+                state.claims.clone(),
             ));
         }
         for operation in later.into_iter().rev() {
             self.undo(statement, operation);
         }
-        for (task, node, groups, numa) in places {
+        for (task, node, groups, numa, npus, claims) in places {
             let shared = self.snapshot.classes[self.snapshot.tasks[task].class].gpu.is_shared();
-            self.pipeline(statement, task, node, shared.then_some(groups), numa, true);
+            let place = Place { groups: shared.then_some(groups), numa, npus, claims };
+            self.pipeline(statement, task, node, place, true);
         }
     }
 

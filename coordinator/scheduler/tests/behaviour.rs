@@ -7,10 +7,16 @@
     reason = "a test reads its samples, and a law panics where it does not hold"
 )]
 
+#[path = "behaviour/ascend.rs"]
+mod ascend;
 #[path = "behaviour/clusters.rs"]
 mod clusters;
 #[path = "behaviour/config.rs"]
 mod config;
+#[path = "behaviour/devices.rs"]
+mod devices;
+#[path = "behaviour/dialects.rs"]
+mod dialects;
 #[path = "behaviour/division.rs"]
 mod division;
 #[path = "behaviour/engine.rs"]

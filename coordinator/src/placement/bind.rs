@@ -43,6 +43,14 @@ pub(super) fn outcome(answer: Result<(), WriteError>) -> Outcome {
             | WriteError::Conflict { .. }
             | WriteError::Exists { .. }),
         ) => Outcome::Lost(error.to_string()),
-        Err(error) => Outcome::Failed(error.to_string()),
+        Err(error @ WriteError::Deposed(_)) => Outcome::Failed(error.to_string()),
+        Err(WriteError::Refused { what, error }) => match &*error {
+            // It was judged, and refused.
+            kube::Error::Api(refused) if refused.code < 500 => {
+                Outcome::Failed(format!("{what}: {error}"))
+            }
+            _ => Outcome::Unsure(format!("{what}: {error}")),
+        },
+        Err(error) => Outcome::Unsure(error.to_string()),
     }
 }

@@ -243,6 +243,7 @@ impl Desk {
         for evict in evictions {
             self.send_eviction(evict);
         }
+        self.notes.mark(&decisions);
         self.notes.say(&self.cluster, &decisions, self.clock.now());
         self.outlets.shown.set(decisions);
     }

@@ -12,6 +12,8 @@
 
 pub mod cache;
 mod failure;
+mod groups;
+mod known;
 pub mod metrics;
 pub mod reader;
 mod said;
@@ -22,11 +24,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use kube::api::{Api, DynamicObject};
+use kube::api::Api;
 use muster_podgrouper::draft::Draft;
 use muster_podgrouper::group::{Asked, ask, marks};
-use muster_podgrouper::write::write;
-use muster_podgrouper::{Action, Class, Config, Key, Object, Refusal};
+use muster_podgrouper::{Class, Config, Key, Object};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -36,10 +37,11 @@ use crate::diserver::locks::Locks;
 use crate::events::Events;
 use crate::voice::Voice;
 use crate::write::{WriteError, Writer};
-use cache::{Held, Limits, Want};
+use cache::{Limits, Want};
 use failure::Failure;
+use known::Known;
 pub use metrics::Metrics;
-use reader::{Reader, Trouble};
+use reader::Reader;
 use said::Said;
 use view::{Pins, View};
 
@@ -53,8 +55,8 @@ const TRIES: usize = 8;
 const STALE: Duration = Duration::from_secs(1);
 /// A group that counts pods is looked at again after this: some may have come or gone since they were counted.
 const SETTLES: Duration = Duration::from_secs(2);
-/// Groups whose drafts are remembered, and groups that are looked at again.
-const MOST_KNOWN: usize = 8192;
+/// Groups that wait to be looked at again.
+const MOST_AGAIN: usize = 1024;
 
 /// What came of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,17 +94,11 @@ struct Inner {
     metrics: Metrics,
     reader: Reader,
     locks: Locks,
-    /// What a group was last found to be: its draft, and the version that says so.
-    known: Mutex<BTreeMap<(String, String), Known>>,
+    known: Mutex<Known>,
     said: Mutex<Said>,
     /// Groups that are looked at again, and when.
     again: Mutex<BTreeMap<(String, String), Instant>>,
     _stop: DropGuard,
-}
-
-struct Known {
-    draft: Draft,
-    version: String,
 }
 
 // === impl Grouper ===
@@ -215,7 +211,7 @@ impl Inner {
             }
             match self.write(&draft).await? {
                 Ok(version) => {
-                    self.learn(&draft, version);
+                    self.known.lock().put(&draft, version);
                     return Ok(Some((draft, listed)));
                 }
                 Err(why) => (reason, group) = (why, draft.name),
@@ -262,126 +258,6 @@ impl Inner {
         Err(Failure { class: "too-many-reads", message, retry: true, said: true })
     }
 
-    /// Whether the group is known to be what the draft says.
-    fn is_known(&self, draft: &Draft) -> bool {
-        let at = (draft.namespace.clone(), draft.name.clone());
-        let known = self.known.lock();
-        let Some(known) = known.get(&at) else { return false };
-        let same = known.draft.is_same_group(draft);
-        same && {
-            let want = Want::Object(Key::pod_group(&at.0, &at.1));
-            let cache = self.reader.cache().lock();
-            matches!(cache.get(&want, Instant::now()), Some((Held::Object(group), _))
-                if version(group.raw()) == known.version)
-        }
-    }
-
-    /// The group of this version is what the draft says.
-    fn learn(&self, draft: &Draft, version: String) {
-        let at = (draft.namespace.clone(), draft.name.clone());
-        let mut known = self.known.lock();
-        if known.len() >= MOST_KNOWN && !known.contains_key(&at) {
-            known.pop_first();
-        }
-        known.insert(at, Known { draft: draft.clone(), version });
-    }
-
-    /// There is a group of this name.
-    fn named(&self, namespace: &str, name: &str) {
-        let want = Want::Groups(namespace.to_owned());
-        let cache = self.reader.cache().lock();
-        if let Some((Held::Groups(names), _)) = cache.get(&want, Instant::now()) {
-            names.lock().known.insert(name.into());
-        }
-    }
-
-    /// Writes the group if it must be; its version, or why it has to be looked at anew.
-    async fn write(&self, draft: &Draft) -> Result<Result<String, &'static str>, Failure> {
-        let key = Key::pod_group(&draft.namespace, &draft.name);
-        let want = Want::Object(key.clone());
-        let old = match self.old(&key).await? {
-            Held::Object(old) => Some(old),
-            Held::Refused(Refusal::Forbidden) => {
-                let message =
-                    format!("{key}: it may not be read; allow the coordinator to read PodGroups");
-                return Err(Failure { class: "forbidden", message, retry: true, said: true });
-            }
-            _ => None,
-        };
-        let (action, object) = write(draft, old.as_deref(), &self.config);
-        let verb = match action {
-            Action::Created => "create",
-            Action::Updated => "update",
-            Action::Unchanged | Action::Skipped(_) => {
-                return Ok(Ok(version(&object).to_owned()));
-            }
-        };
-        let api = reader::groups(self.writer.client(), &key.namespace);
-        let object: DynamicObject = serde_json::from_value(object).map_err(|error| Failure {
-            class: "unwritable",
-            message: format!("{key}: {error}; correct its owner's labels and annotations"),
-            retry: true,
-            said: true,
-        })?;
-        let written = match verb {
-            "create" => self.writer.create_raw(&api, &object).await,
-            _ => self.writer.replace_raw(&api, &object).await,
-        };
-        match written {
-            Ok(group) => {
-                self.metrics.wrote(verb, "PodGroup");
-                tracing::info!(group = %key, verb, "a group is written");
-                let mut group = serde_json::to_value(group).unwrap_or_default();
-                let metadata = group.get_mut("metadata").and_then(Value::as_object_mut);
-                metadata.and_then(|metadata| metadata.remove("managedFields"));
-                let version = version(&group).to_owned();
-                let group = Held::Object(Arc::new(Object::new(group)));
-                self.reader.cache().lock().put(want, group, Instant::now());
-                self.named(&key.namespace, &key.name);
-                Ok(Ok(version))
-            }
-            Err(WriteError::Exists { .. }) => {
-                self.named(&key.namespace, &key.name);
-                self.reader.cache().lock().forget(&want);
-                Ok(Err("exists"))
-            }
-            Err(WriteError::Conflict { .. }) => {
-                self.reader.cache().lock().forget(&want);
-                Ok(Err("conflict"))
-            }
-            Err(WriteError::Gone { .. }) if verb == "update" => {
-                self.reader.cache().lock().forget(&want);
-                Ok(Err("gone"))
-            }
-            Err(WriteError::Gone { .. }) => Err(Failure {
-                class: "no-pod-groups",
-                message: format!(
-                    "{key}: the cluster does not know PodGroups, or the namespace goes; apply deploy/crds"
-                ),
-                retry: true,
-                said: true,
-            }),
-            Err(error) => {
-                // It may have been written all the same.
-                self.named(&key.namespace, &key.name);
-                self.reader.cache().lock().forget(&want);
-                Err(error.into())
-            }
-        }
-    }
-
-    /// The group that is there. That its name is not known says that it is not.
-    async fn old(&self, key: &Key) -> Result<Held, Trouble> {
-        let absent = Held::Refused(Refusal::Absent);
-        if let Held::Groups(names) = self.reader.known(Want::Groups(key.namespace.clone())).await? {
-            let names = names.lock();
-            if !names.more && !names.known.contains(key.name.as_str()) {
-                return Ok(absent);
-            }
-        }
-        self.reader.known(Want::Object(key.clone())).await
-    }
-
     /// Marks a pod; whether it is there.
     async fn mark(&self, pod: &Object, change: &Value) -> Result<bool, Failure> {
         let api: Api<Pod> = Api::namespaced(self.writer.client().clone(), pod.namespace());
@@ -406,7 +282,7 @@ impl Inner {
         let due = Instant::now() + SETTLES;
         {
             let mut again = self.again.lock();
-            if again.len() >= MOST_KNOWN || again.insert(at.clone(), due).is_some() {
+            if again.len() >= MOST_AGAIN || again.insert(at.clone(), due).is_some() {
                 return;
             }
         }
@@ -441,8 +317,4 @@ fn reference(pod: &Object) -> ObjectReference {
         uid: Some(pod.uid().to_owned()),
         ..ObjectReference::default()
     }
-}
-
-fn version(object: &Value) -> &str {
-    object.pointer("/metadata/resourceVersion").and_then(Value::as_str).unwrap_or_default()
 }

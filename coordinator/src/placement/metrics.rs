@@ -101,6 +101,7 @@ impl Result {
         let result = match outcome {
             Outcome::Done => "done",
             Outcome::Failed(_) => "failed",
+            Outcome::Unsure(_) => "unsure",
             Outcome::Lost(_) => "lost",
         };
         Self { result }

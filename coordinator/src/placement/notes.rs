@@ -16,6 +16,7 @@ use muster_placement::object::{Name, shown};
 use muster_placement::status::{self, Amounts, GroupStatus, QueueStatus};
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::input::{Dialect, GroupCondition};
+use muster_scheduler::simulate;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -97,6 +98,28 @@ impl Notes {
         }
     }
 
+    /// Groups keep their timestamps for the leader to come.
+    pub fn mark(&self, decisions: &Decisions) {
+        for (group, marks) in &decisions.marks {
+            let change = json!({"metadata": {"annotations": {
+                simulate::LAST_START: marks.last_start,
+                simulate::LAST_EVICTION: marks.last_eviction,
+                simulate::STALE: marks.stale_since,
+            }}});
+            let name = muster_placement::object::read(group);
+            let (outlets, permits) = (self.outlets.clone(), self.permits.clone());
+            tokio::spawn(async move {
+                let Ok(_permit) = permits.acquire_owned().await else { return };
+                let client = outlets.writer.client().clone();
+                let api = Api::namespaced_with(client, &name.0, &pod_groups());
+                if let Err(error) = outlets.writer.merge_raw(&api, &name.1, &change).await {
+                    let object = shown(&name);
+                    tracing::debug!(kind = "PodGroup", object, reason = error.reason(), "{error}");
+                }
+            });
+        }
+    }
+
     /// When there is more to say; none if there is not.
     pub fn next(&self) -> Option<Instant> {
         self.last.filter(|_| self.pending).map(|last| last + PASS)
@@ -132,12 +155,7 @@ impl Notes {
             ..ObjectReference::default()
         };
         let event = changed.then(|| status.reason.clone()).flatten().map(|why| (about, why));
-        self.write(
-            resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups"),
-            group,
-            patch,
-            event,
-        );
+        self.write(pod_groups(), group, patch, event);
         if object.spec.mark_unschedulable != Some(false) {
             self.tell_pods(cluster, status);
         }
@@ -276,6 +294,10 @@ fn written_as(amounts: &Amounts) -> Value {
     let texts: BTreeMap<&String, String> =
         amounts.iter().map(|(name, amount)| (name, amount.to_string())).collect();
     json!(texts)
+}
+
+fn pod_groups() -> ApiResource {
+    resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups")
 }
 
 fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {

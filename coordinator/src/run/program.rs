@@ -1,5 +1,6 @@
 //! The program around a coordinator: settings, signals, the end.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -7,6 +8,7 @@ use muster_dijob::make;
 use muster_program::log::LogLevel;
 use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
+use muster_scheduler::config;
 
 use super::{Coordinator, Settings};
 use crate::args::{Admission, Args, DdpPortMode, Delivery};
@@ -97,6 +99,19 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         most_replicas: i64::from(args.most_replicas),
     };
     let grace = args.delete_grace_seconds;
+    let placement = scheduling(
+        args.scheduler_name,
+        args.scheduler_config.as_deref(),
+        placement::Settings {
+            eviction: args.eviction,
+            period: args.scheduling_period,
+            grouping: muster_podgrouper::Config {
+                default_queue: args.default_queue,
+                ..muster_podgrouper::Config::default()
+            },
+            ..placement::Settings::default()
+        },
+    )?;
     let admission = match args.admission {
         Admission::Strict => Rules::default(),
         Admission::Kai => Rules::of_kai(),
@@ -104,7 +119,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     Ok(Settings {
         admission,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
-        placement: placement::Settings::default(),
+        placement,
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
         identity: lead::identity(&args.identity),
         lease: args.lease,
@@ -128,4 +143,30 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
             patience: Patience { failed: args.ranktable_timeout, ..Patience::default() },
         },
     })
+}
+
+/// The scheduler's names and configuration, in what is known of it.
+fn scheduling(
+    names: Vec<String>,
+    file: Option<&Path>,
+    mut settings: placement::Settings,
+) -> anyhow::Result<placement::Settings> {
+    let name = names.first().context("--scheduler-name: name at least one")?.clone();
+    let cluster = &mut settings.cluster;
+    if let Some(file) = file {
+        let flag = || format!("--scheduler-config {}", file.display());
+        let text = std::fs::read_to_string(file).with_context(flag)?;
+        let is_shard =
+            text.lines().any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with("kind"));
+        let read = if is_shard { config::shard } else { config::parse };
+        cluster.config = read(&text, &[]).with_context(flag)?;
+        for note in &cluster.config.notes {
+            tracing::warn!(reason = "scheduler-config", "{note}");
+        }
+    }
+    cluster.config.params.scheduler_name = name;
+    cluster.config.params.groups_by_namespace = true;
+    cluster.scheduler_names = names.clone();
+    settings.grouping.scheduler_names = names;
+    Ok(settings)
 }

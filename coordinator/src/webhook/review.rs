@@ -102,9 +102,11 @@ fn write(uid: &str, answer: Answer) -> Result<Value, Unanswered> {
 mod tests {
     use std::sync::Arc;
 
+    use futures::future::BoxFuture;
     use json_patch::Patch;
     use proptest::prelude::*;
 
+    use super::super::Inquirer;
     use super::*;
 
     fn asked(uid: &str) -> Value {
@@ -209,6 +211,27 @@ mod tests {
         let handler: Handler = Arc::new(|_| panic!("a fault"));
         let error = review(&handler, asked("u1").to_string().as_bytes()).unwrap_err();
         assert!(matches!(error, Unanswered::Panicked));
+    }
+
+    #[tokio::test]
+    async fn who_reads_first_answers_the_same_and_may_panic_as_well() {
+        let asked = asked("u1").to_string();
+        let inquirer: Inquirer = Arc::new(|request| {
+            Box::pin(async move {
+                tokio::task::yield_now().await;
+                assert_eq!(request.namespace.as_deref(), Some("ns"));
+                Answer::Deny { code: 403, message: "no".to_owned() }
+            })
+        });
+        let (bytes, outcome) = ask(&Answerer::Inquirer(inquirer), asked.as_bytes()).await.unwrap();
+        let review: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((&review["response"]["uid"], outcome), (&json!("u1"), "denied"));
+        let at_once = |_| -> BoxFuture<'static, Answer> { panic!("at once") };
+        let later = |_| async { panic!("later") }.boxed();
+        for inquirer in [Arc::new(at_once) as Inquirer, Arc::new(later)] {
+            let error = ask(&Answerer::Inquirer(inquirer), asked.as_bytes()).await.unwrap_err();
+            assert!(matches!(error, Unanswered::Panicked));
+        }
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 //! What cannot be read because the API server has trouble is not held against anybody. Paths are those of KAI.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use kube::Client;
@@ -44,7 +45,7 @@ const MOST_CHILDREN: usize = 256;
 const PAGE: u32 = 500;
 
 /// What is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// Beyond what KAI refuses.
     pub strict: Strict,
@@ -67,12 +68,6 @@ pub struct Scheduling {
 struct Known(BTreeMap<String, Result<Arc<Object>, Refusal>>);
 
 // === impl Rules ===
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self { strict: Strict::default(), sharing: Sharing::default(), quotas: false }
-    }
-}
 
 impl Rules {
     /// As KAI has them.
@@ -164,9 +159,9 @@ impl Scheduling {
             let above = parent(&queue).and_then(|name| known.0.get(&name)?.clone().ok());
             let beside = above.iter().map(AsRef::as_ref).chain(&old).flat_map(children);
             for name in beside.take(MOST_CHILDREN).collect::<Vec<_>>() {
-                if !known.0.contains_key(&name) {
-                    let found = self.find(&name, true).await;
-                    known.0.insert(name, found);
+                if let Entry::Vacant(place) = known.0.entry(name) {
+                    let found = self.find(place.key(), true).await;
+                    place.insert(found);
                 }
             }
         }
@@ -285,5 +280,94 @@ fn answer(checked: Result<Vec<String>, Refused>) -> Answer {
     match checked {
         Ok(warnings) => Answer::Allow { warnings },
         Err(refused) => Answer::Deny { code: 403, message: refused.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
+    const MUTATING: &str = "MutatingWebhookConfiguration";
+    const VALIDATING: &str = "ValidatingWebhookConfiguration";
+
+    fn request(operation: &str, annotations: &Value, old: &Value) -> Request {
+        let pod = |annotations: &Value| {
+            json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "ns", "annotations": annotations},
+                "spec": {"schedulerName": "muster-scheduler", "containers": [{"name": "c"}]}})
+        };
+        let old = if old.is_null() { Value::Null } else { pod(old) };
+        serde_json::from_value(json!({
+            "uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": operation, "userInfo": {}, "namespace": "ns", "name": "p",
+            "object": pod(annotations), "oldObject": old,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_pod_is_judged_when_its_annotations_change() {
+        let (rules, wrong, none) = (Rules::default(), json!({"gpu-fraction": "2"}), Value::Null);
+        let denied = |answer: Answer| matches!(answer, Answer::Deny { code: 403, .. });
+        assert!(denied(rules.pod(&request("CREATE", &wrong, &none))));
+        assert!(denied(rules.pod(&request("UPDATE", &wrong, &json!({})))));
+        assert_eq!(rules.pod(&request("UPDATE", &wrong, &wrong)), Answer::allow());
+        let elsewhere = json!({"pod-group-name": "other/g"});
+        assert!(denied(rules.pod(&request("CREATE", &elsewhere, &none))));
+        assert_eq!(Rules::of_kai().pod(&request("CREATE", &elsewhere, &none)), Answer::allow());
+    }
+
+    #[test]
+    fn a_pod_is_dressed_once_and_only_if_it_shares() {
+        let rules = Rules::default();
+        let plain = request("CREATE", &json!({"a": "b"}), &Value::Null);
+        assert_eq!(rules.mutate_pod(&plain), Answer::allow());
+        let mut shares = request("CREATE", &json!({"gpu-memory": "2048"}), &Value::Null);
+        let Answer::Patch { patch, .. } = rules.mutate_pod(&shares) else { panic!("as it was") };
+        let mut pod = serde_json::to_value(shares.object.take()).unwrap();
+        json_patch::patch(&mut pod, &patch).unwrap();
+        assert_eq!(pod["spec"]["runtimeClassName"], "nvidia");
+        shares.object = serde_json::from_value(pod).unwrap();
+        assert_eq!(rules.mutate_pod(&shares), Answer::allow(), "nothing is added twice");
+    }
+
+    #[test]
+    fn the_shipped_configurations_ask_here() {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(SHIPPED).unwrap();
+        let found: Vec<_> = documents
+            .iter()
+            .flat_map(|document| {
+                let webhooks = document["webhooks"].as_array().unwrap();
+                webhooks.iter().map(|webhook| (document["kind"].clone(), webhook))
+            })
+            .collect();
+        let expected = [
+            (MUTATING, MUTATE_PODS, "pods", json!(["CREATE"])),
+            (VALIDATING, QUEUES, "queues", json!(["CREATE", "UPDATE", "DELETE"])),
+            (VALIDATING, POD_GROUPS, "podgroups", json!(["CREATE", "UPDATE"])),
+            (VALIDATING, TOPOLOGIES, "topologies", json!(["CREATE", "UPDATE"])),
+            (VALIDATING, PODS, "pods", json!(["CREATE", "UPDATE"])),
+        ];
+        assert_eq!(found.len(), expected.len());
+        for ((kind, webhook), (expected, path, resource, operations)) in found.iter().zip(expected)
+        {
+            assert_eq!(
+                (kind, &webhook["clientConfig"]["service"]["path"]),
+                (&json!(expected), &json!(path))
+            );
+            assert_eq!(webhook["rules"][0]["resources"], json!([resource]));
+            assert_eq!(webhook["rules"][0]["operations"], operations);
+            assert_eq!(webhook["failurePolicy"], "Fail");
+            let ours = webhook["matchConditions"][0]["expression"].as_str().unwrap_or_default();
+            let names = Sharing::default().scheduler_names;
+            let all = names.iter().all(|name| ours.contains(&format!("'{name}'")));
+            assert_eq!(all, resource == "pods", "{path}");
+        }
+        let marked = |document: &Value| {
+            document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"
+        };
+        assert!(documents.iter().all(marked));
     }
 }

@@ -53,6 +53,13 @@ impl World {
         Ok(serde_json::to_value(made.await?.with_context(|| format!("creating {name}"))?)?)
     }
 
+    /// An object as it is now, by its kind and name.
+    pub async fn object(&self, named: &Value) -> anyhow::Result<Value> {
+        let name = named.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let found = self.api_of(named).await?.get(name).await;
+        Ok(serde_json::to_value(found.with_context(|| format!("reading {name}"))?)?)
+    }
+
     /// Where objects of this kind live.
     async fn api_of(&self, object: &Value) -> anyhow::Result<Api<DynamicObject>> {
         let types: TypeMeta = serde_json::from_value(object.clone())

@@ -31,7 +31,10 @@ impl Session<'_> {
         if tasks.is_empty() {
             return false;
         }
-        if let Err(refusal) = self.job_over_capacity(gang, &tasks) {
+        let too_large = self.snapshot.jobs[gang.job].too_large.as_ref();
+        let too_large = too_large.map(|why| Refusal::new(Reason::NoRoom, why.as_str()));
+        let lawful = too_large.map_or_else(|| self.job_over_capacity(gang, &tasks), Err);
+        if let Err(refusal) = lawful {
             if !promise {
                 self.ledger.refuse(gang.job, refusal);
             }

@@ -49,6 +49,8 @@ pub struct Params {
     pub mig_worker_node_label_key: String,
     /// The `app` label of pods that hold a shared device.
     pub resource_reservation_app_label: String,
+    /// Whether bind requests name the NPUs that were chosen, for the Ascend device plugin.
+    pub ascend_handshake: bool,
     /// Whether a pod names a group of its own namespace, or, as with KAI, any group of that name.
     pub groups_by_namespace: bool,
 }
@@ -99,6 +101,7 @@ impl Default for Params {
             gpu_worker_node_label_key: worker("gpu-worker"),
             mig_worker_node_label_key: worker("mig-enabled"),
             resource_reservation_app_label: "kai-resource-reservation".to_owned(),
+            ascend_handshake: false,
             groups_by_namespace: false,
         }
     }
@@ -159,6 +162,7 @@ pub(super) fn flags(
             "cpu-worker-node-label-key" => params.cpu_worker_node_label_key = text,
             "gpu-worker-node-label-key" => params.gpu_worker_node_label_key = text,
             "mig-worker-node-label-key" => params.mig_worker_node_label_key = text,
+            "ascend-handshake" => params.ascend_handshake = yes()?,
             "resource-reservation-app-label" => params.resource_reservation_app_label = text,
             _ => config.notes.push(Note {
                 line: 0,

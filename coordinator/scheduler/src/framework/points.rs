@@ -51,6 +51,10 @@ pub enum Point {
     BindRequestMutate,
     /// Zones of a node.
     NumaPlacement,
+    /// Devices of a node that are claimed one by one.
+    DevicePlacement,
+    /// NPUs of a node.
+    NpuPlacement,
     /// Places got and lost.
     Event,
     /// What a queue has, owns and deserves.

@@ -1,6 +1,6 @@
 //! What a pod asks of the place where it runs: selectors, affinities, taints and tolerations.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::meta::{Labels, or_default};
 
@@ -35,7 +35,7 @@ pub struct NodeAffinity {
 }
 
 /// Nodes: one of the terms must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelector {
     /// The terms.
@@ -44,14 +44,14 @@ pub struct NodeSelector {
 }
 
 /// Nodes: all that is asked must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
     /// Of labels.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
     /// Of fields; only `metadata.name` is known.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<Requirement>,
 }
 
@@ -67,7 +67,7 @@ pub struct WeightedNodeSelectorTerm {
 }
 
 /// What is asked of one label.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
     /// The label.
@@ -80,7 +80,7 @@ pub struct Requirement {
 }
 
 /// How a label is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Operator {
     /// Its value is one of these.
     In,
@@ -153,7 +153,7 @@ pub struct LabelSelector {
     /// Labels with these values.
     pub match_labels: Labels,
     /// And more.
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
 }
 

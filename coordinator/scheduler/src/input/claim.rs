@@ -1,8 +1,7 @@
 //! Devices that drivers offer and pods claim (dynamic resource allocation).
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{
     NodeSelector,
@@ -42,6 +41,24 @@ pub struct ClaimDevices {
     /// What must be true of all.
     #[serde(deserialize_with = "or_default")]
     pub constraints: Vec<DeviceConstraint>,
+    /// Settings that drivers get.
+    #[serde(deserialize_with = "or_default")]
+    pub config: Vec<DeviceConfig>,
+}
+
+/// Settings that a driver gets with devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceConfig {
+    /// `FromClass` or `FromClaim`, once they are given.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// For which requests; none is all.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<String>,
+    /// The settings, as they are.
+    #[serde(flatten)]
+    pub settings: Map<String, Value>,
 }
 
 /// A request for devices. v1 says it in `exactly`, earlier versions in the request itself.
@@ -138,27 +155,31 @@ pub struct ClaimStatus {
 }
 
 /// Devices that were given.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Allocation {
     /// Which.
     #[serde(deserialize_with = "or_default")]
     pub devices: AllocatedDevices,
-    /// On which nodes they can be used.
+    /// On which nodes they can be used; none is all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub node_selector: Option<NodeSelector>,
 }
 
 /// Which devices were given.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AllocatedDevices {
     /// One by one.
     #[serde(deserialize_with = "or_default")]
     pub results: Vec<DeviceResult>,
+    /// Settings that their drivers get.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub config: Vec<DeviceConfig>,
 }
 
 /// A device that was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeviceResult {
     /// For which request.
@@ -170,6 +191,7 @@ pub struct DeviceResult {
     /// Its name.
     pub device: String,
     /// To look, not to use.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_access: Option<bool>,
 }
 
@@ -183,98 +205,6 @@ pub struct Consumer {
     pub name: String,
     /// Its identity.
     pub uid: String,
-}
-
-/// Devices that a driver offers.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct ResourceSlice {
-    /// Its name.
-    pub metadata: Meta,
-    /// The devices.
-    #[serde(deserialize_with = "or_default")]
-    pub spec: ResourceSliceSpec,
-}
-
-/// Devices that a driver offers.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ResourceSliceSpec {
-    /// The driver.
-    pub driver: String,
-    /// On which node.
-    pub node_name: Option<String>,
-    /// Or on which nodes.
-    pub node_selector: Option<NodeSelector>,
-    /// Or on all.
-    pub all_nodes: Option<bool>,
-    /// Of which pool.
-    #[serde(deserialize_with = "or_default")]
-    pub pool: Pool,
-    /// The devices.
-    #[serde(deserialize_with = "or_default")]
-    pub devices: Vec<Device>,
-}
-
-/// Slices that belong together.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Pool {
-    /// Its name.
-    pub name: String,
-    /// Slices of an earlier generation do not count.
-    pub generation: i64,
-    /// How many there are.
-    pub resource_slice_count: i64,
-}
-
-/// A device.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Device {
-    /// Its name.
-    pub name: String,
-    /// What is known of it.
-    #[serde(deserialize_with = "or_default")]
-    pub attributes: BTreeMap<String, AttributeValue>,
-    /// Earlier versions: the same, one level down.
-    pub basic: Option<Box<Device>>,
-}
-
-/// What is known of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum AttributeValue {
-    /// A number.
-    Int(i64),
-    /// Yes or no.
-    Bool(bool),
-    /// A text.
-    String(String),
-    /// A version.
-    Version(String),
-}
-
-/// A class of devices.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct DeviceClass {
-    /// Its name.
-    pub metadata: Meta,
-    /// Which devices.
-    #[serde(deserialize_with = "or_default")]
-    pub spec: DeviceClassSpec,
-}
-
-/// Which devices are of a class.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DeviceClassSpec {
-    /// All of these must hold.
-    #[serde(deserialize_with = "or_default")]
-    pub selectors: Vec<DeviceSelector>,
-    /// The extended resource that it serves.
-    pub extended_resource_name: Option<String>,
 }
 
 // === impl DeviceRequest ===

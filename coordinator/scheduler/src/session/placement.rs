@@ -3,8 +3,8 @@
 use crate::{
     framework::{NodeSet, Point, Scope},
     reason::{NodeRefusal, Refusal},
-    snapshot::{ClassId, GPU, GroupId, NodeId, TaskId, at},
-    statement::Statement,
+    snapshot::{ClassId, GPU, GroupId, Id, NodeId, TaskId, at},
+    statement::{Place, Statement},
 };
 
 use super::{Session, index::ClassIndex};
@@ -206,14 +206,17 @@ impl Session<'_> {
     pub fn refusals(&mut self, task: TaskId) -> Vec<(NodeRefusal, u32)> {
         let class = self.snapshot.tasks[task].class;
         let index = self.refreshed(class, task);
-        let counts = index
-            .refusals
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(why, n)| (*why, *n))
-            .collect();
+        let mut counts = index.refusals.clone();
+        counts.retain(|_, count| *count > 0);
+        // What others have of a claim decides at the very last: nodes that are left are asked once more.
+        if !self.snapshot.classes[class].constraints.device_claims.is_empty() {
+            let left = index.nodes.iter().enumerate().filter(|(_, known)| known.refusal.is_none());
+            for why in left.filter_map(|(row, _)| self.takes(task, NodeId::of(row)).err()) {
+                *counts.entry(why).or_insert(0) += 1;
+            }
+        }
         self.indices.put(class, index);
-        counts
+        counts.into_iter().collect()
     }
 
     fn place_on(
@@ -230,19 +233,36 @@ impl Session<'_> {
             .unwrap_or_default();
         let (class, spec) =
             (&self.snapshot.classes[self.snapshot.tasks[task].class], &self.snapshot.nodes[node]);
-        let fits_now = self.state.nodes[node].fits_idle(class, spec);
+        let mut place = Place { numa: zones, ..Place::default() };
+        let mut fits_now = self.state.nodes[node].fits_idle(class, spec);
+        if let Some(plugin) = self.at(Point::NpuPlacement).next()
+            && let Some(npus) = plugin.npu_placement(self.view(), task, node)
+        {
+            fits_now &= !npus.later;
+            place.npus = Some(npus.devices);
+        }
+        if !class.constraints.device_claims.is_empty()
+            && let Some(plugin) = self.at(Point::DevicePlacement).next()
+        {
+            let Some(devices) = plugin.device_placement(self.view(), task, node) else {
+                return false;
+            };
+            fits_now &= !devices.later;
+            place.claims = Some(devices.claims);
+        }
         if class.gpu.is_shared() {
             let Some((groups, later)) = self.share(task, node, promise) else { return false };
-            if promise || later {
-                return self.pipeline(statement, task, node, Some(groups), zones, false);
+            place.groups = Some(groups);
+            if promise || later || !fits_now {
+                return self.pipeline(statement, task, node, place, false);
             }
-            self.allocate(statement, task, node, Some(groups), zones);
+            self.allocate(statement, task, node, place);
             return true;
         }
         if promise || !fits_now {
-            return self.pipeline(statement, task, node, None, zones, !promise);
+            return self.pipeline(statement, task, node, place, !promise);
         }
-        self.allocate(statement, task, node, None, zones);
+        self.allocate(statement, task, node, place);
         true
     }
 

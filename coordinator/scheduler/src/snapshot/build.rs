@@ -2,11 +2,15 @@
 //!
 //! Names are sorted before they get ids, so that the order of ids breaks every tie by name.
 
+mod claim;
 mod constraint;
+mod device;
 mod group;
+mod network;
 pub(super) mod node;
 mod pod;
 mod queue;
+mod shape;
 mod storage;
 mod topology;
 
@@ -22,8 +26,8 @@ use crate::{
 pub use self::node::amount_of;
 
 use super::{
-    Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot, Table,
-    TopologyId, signature,
+    ClaimShape, Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot,
+    Table, TopologyId, signature,
 };
 
 /// What is known while a snapshot is made.
@@ -32,6 +36,7 @@ struct Builder<'a> {
     now: Timestamp,
     parameters: &'a Params,
     dimensions: Dimensions,
+    facts: node::Facts<'a>,
     node_ids: HashMap<&'a str, NodeId>,
     queue_ids: BTreeMap<String, QueueId>,
     topology_ids: BTreeMap<&'a str, TopologyId>,
@@ -40,6 +45,13 @@ struct Builder<'a> {
     left_out: Vec<LeftOut>,
     /// How pods name each group, in the order of groups.
     job_keys: Vec<String>,
+    /// Filters by class and selectors; why, if they cannot be read.
+    filter_ids: BTreeMap<(String, Vec<String>), Result<u32, String>>,
+    /// Filters of extended resources, by dimension.
+    extended: BTreeMap<usize, u32>,
+    claim_shapes: BTreeMap<ClaimShape, u32>,
+    /// Whether several pods name a claim.
+    shared_claims: Vec<bool>,
 }
 
 /// Makes a snapshot.
@@ -49,6 +61,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         now,
         parameters,
         dimensions: Dimensions::default(),
+        facts: node::Facts::of(input),
         node_ids: HashMap::new(),
         queue_ids: BTreeMap::new(),
         topology_ids: BTreeMap::new(),
@@ -56,6 +69,10 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         groups: Vec::new(),
         left_out: Vec::new(),
         job_keys: Vec::new(),
+        filter_ids: BTreeMap::new(),
+        extended: BTreeMap::new(),
+        claim_shapes: BTreeMap::new(),
+        shared_claims: Vec::new(),
     };
     builder.intern_dimensions();
     let mut nodes = builder.nodes();
@@ -66,11 +83,14 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     if parameters.schedule_csi_storage {
         builder.storage(&mut nodes);
     }
+    let mut devices = builder.devices(&mut nodes);
+    builder.claims(&mut devices);
     let queues = builder.queues();
-    let (mut jobs, mut pod_sets) = builder.jobs();
+    let (mut jobs, mut pod_sets) = builder.jobs(&nodes);
     // Only asked by name: its order decides nothing.
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
-    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes);
+    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes, &mut devices);
+    claim::tell_users(&mut devices, &tasks);
     let known =
         || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
@@ -92,6 +112,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         pod_sets,
         queues,
         topologies,
+        devices,
         groups: builder.groups,
         min_gpu_memory,
         max_gpu_memory,
@@ -152,9 +173,9 @@ impl<'a> Builder<'a> {
 /// Adds a value to a table unless an equal one is there.
 fn class_id(
     classes: &mut Table<ClassId, Class>,
-    known: &mut BTreeMap<pod::Shape, ClassId>,
-    shape: pod::Shape,
-    make: impl FnOnce(&pod::Shape) -> Class,
+    known: &mut BTreeMap<shape::Shape, ClassId>,
+    shape: shape::Shape,
+    make: impl FnOnce(&shape::Shape) -> Class,
 ) -> ClassId {
     if let Some(id) = known.get(&shape) {
         return *id;

@@ -2,7 +2,7 @@
 
 use crate::input::{Affinity, ContainerPort, Labels, Toleration};
 
-use super::{GpuKind, GpuRequest, Quantities, Vector};
+use super::{ClaimNeed, GpuKind, GpuRequest, Quantities, Vector};
 
 /// What a pod asks of a place beside resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,8 +25,10 @@ pub struct Constraints {
     pub missing_claims: Vec<String>,
     /// Its own labels, where affinities between pods look at them.
     pub labels: Labels,
-    /// Claims of devices: their keys.
-    pub device_claims: Vec<String>,
+    /// Claims of devices.
+    pub device_claims: Vec<ClaimNeed>,
+    /// Graphics devices of claims that several pods use: by claim.
+    pub shared_gpus: Vec<(u32, i64)>,
     /// Claims of devices that cannot be met anywhere, and why.
     pub bad_device_claims: Vec<String>,
 }

@@ -48,6 +48,8 @@ pub struct Job {
     pub signature: u32,
     /// What was wrong with its tree, if it was replaced by a plain one.
     pub tree_error: Option<String>,
+    /// What it asks the whole cluster for and the cluster does not have.
+    pub too_large: Option<String>,
 }
 
 /// A part of a group's tree.

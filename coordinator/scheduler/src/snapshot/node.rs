@@ -2,7 +2,7 @@
 
 use crate::input::{Labels, Taint};
 
-use super::Vector;
+use super::{Npus, Vector};
 
 /// How a node cuts its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +42,18 @@ pub struct Node {
     pub slice_strategy: SliceStrategy,
     /// Whether its devices are offered as claims.
     pub claimed_gpus: bool,
+    /// Dimensions of which it has only devices that are claimed one by one.
+    pub claimed_dimensions: Vec<usize>,
     /// Whether it is marked for pods with accelerators.
     pub gpu_worker: bool,
     /// Whether it is marked for pods without.
     pub cpu_worker: bool,
     /// Its place in each topology: the finest domain, by topology.
     pub domains: Vec<Option<usize>>,
+    /// Its NPUs one by one, if its agent tells.
+    pub npus: Option<Box<Npus>>,
+    /// The super-pod that it is in.
+    pub super_pod: Option<u32>,
     /// Its NUMA zones.
     pub numa: Option<Box<crate::plugin::numa::Zones>>,
     /// Room of storage by class: bytes, and the largest volume.

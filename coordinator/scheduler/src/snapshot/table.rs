@@ -46,6 +46,10 @@ ids! {
     ClassId,
     /// A shared device.
     GroupId,
+    /// A device that is claimed one by one.
+    DeviceId,
+    /// A claim of devices.
+    ClaimId,
     /// A topology.
     TopologyId,
 }
@@ -90,6 +94,11 @@ impl<I: Id, T> Table<I, T> {
     /// All rows, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.rows.iter()
+    }
+
+    /// All rows, in order, to change.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.rows.iter_mut()
     }
 
     /// All rows with their ids.

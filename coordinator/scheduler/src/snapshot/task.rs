@@ -1,10 +1,10 @@
 //! A pod as the scheduler sees it.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{ClassId, GroupId, JobId, NodeId, PodSetId};
+use super::{ClassId, GroupId, JobId, NodeId, PodSetId, TaskClaim};
 
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +116,10 @@ pub struct Task {
     pub nominated: Option<NodeId>,
     /// Resources of it per NUMA zone, as its marks say.
     pub numa: Vec<(usize, usize, f64)>,
+    /// NPUs of its node that it has, as its annotations say.
+    pub npus: Option<Arc<[u32]>>,
+    /// Its claims of devices.
+    pub claims: Vec<TaskClaim>,
 }
 
 // === impl Task ===

@@ -1,8 +1,10 @@
 //! What a node has left: vectors of what is idle, used and about to be free, and devices that pods share.
 
+use std::sync::Arc;
+
 use crate::snapshot::{
-    Class, Dimensions, GPU, GpuKind, GpuRequest, GroupId, Node, NodeId, PODS, Snapshot, Status,
-    TaskId, Vector, add, at, ceil2, sub,
+    Claimed, Class, Dimensions, GPU, GpuKind, GpuRequest, GroupId, Node, NodeId, PODS, Snapshot,
+    Status, TaskId, Vector, add, at, ceil2, sub,
 };
 
 /// A pod on a node, as it was when it was put there.
@@ -14,6 +16,10 @@ pub struct OnNode {
     pub status: Status,
     /// The shared devices it had.
     pub groups: Vec<GroupId>,
+    /// The NPUs it had.
+    pub npus: Option<Arc<[u32]>>,
+    /// The devices that its claims had.
+    pub claims: Option<Arc<[Claimed]>>,
 }
 
 /// A device that pods share, in mebibytes.
@@ -92,14 +98,68 @@ impl NodeState {
                 self.share(node, *group, pod.status, memory);
             }
         }
-        self.pods.push(pod);
+        self.change_claims(snapshot, class, |pods| pods.push(pod));
+    }
+
+    /// Changes who is there. Devices of a claim that several pods use count once, as the pod among them that is there
+    /// most firmly.
+    fn change_claims(
+        &mut self,
+        snapshot: &Snapshot,
+        class: &Class,
+        change: impl FnOnce(&mut Vec<OnNode>),
+    ) {
+        let shared = &class.constraints.shared_gpus;
+        let before: Vec<[f64; 3]> = shared.iter().map(|it| self.share_of(snapshot, *it)).collect();
+        change(&mut self.pods);
+        for (claim, [idle, used, releasing]) in shared.iter().zip(before) {
+            let after = self.share_of(snapshot, *claim);
+            Self::shift(&mut self.idle, after[0] - idle);
+            Self::shift(&mut self.used, after[1] - used);
+            Self::shift(&mut self.releasing, after[2] - releasing);
+        }
+    }
+
+    /// What a claim that several pods use adds to what is idle, used and about to be free.
+    fn share_of(&self, snapshot: &Snapshot, (claim, gpus): (u32, i64)) -> [f64; 3] {
+        let (mut firm, mut leaves, mut comes) = (false, false, false);
+        for pod in &self.pods {
+            if uses(&snapshot.classes[snapshot.tasks[pod.task].class], claim) {
+                match pod.status {
+                    Status::Releasing => leaves = true,
+                    Status::Pipelined => comes = true,
+                    _ => firm = true,
+                }
+            }
+        }
+        let n = gpus as f64;
+        match (firm, leaves, comes) {
+            (true, ..) | (false, true, true) => [-n, n, 0.0],
+            (false, true, false) => [-n, n, n],
+            (false, false, true) => [0.0, n, -n],
+            (false, false, false) => [0.0; 3],
+        }
+    }
+
+    /// Devices that a pod need not find on the node, since others that are there share them with it.
+    fn shared_already(&self, class: &Class) -> f64 {
+        let there = |claim: u32| {
+            self.pods.iter().filter(|pod| pod.status != Status::Releasing).any(|pod| {
+                let mut claims = pod.claims.iter().flat_map(|claims| claims.iter());
+                claims.any(|it| it.claim.0 == claim)
+            })
+        };
+        let shared = class.constraints.shared_gpus.iter().filter(|(claim, _)| there(*claim));
+        shared.map(|(_, gpus)| *gpus as f64).sum()
     }
 
     pub(super) fn remove(&mut self, snapshot: &Snapshot, id: NodeId, task: TaskId) -> bool {
         let Some(at) = self.pods.iter().position(|pod| pod.task == task) else { return false };
-        let pod = self.pods.swap_remove(at);
         let spec = &snapshot.tasks[task];
         let class = &snapshot.classes[spec.class];
+        let mut gone = None;
+        self.change_claims(snapshot, class, |pods| gone = Some(pods.swap_remove(at)));
+        let Some(pod) = gone else { return false };
         let node = &snapshot.nodes[id];
         let tracked = tracked(class, node, spec.reservation);
         sub(&mut self.used, &tracked);
@@ -250,11 +310,11 @@ impl NodeState {
             return false;
         }
         let shared = class.gpu.is_shared();
-        let plain = class
-            .request
-            .iter()
-            .enumerate()
-            .all(|(i, asked)| (shared && i == GPU) || *asked <= room(i));
+        let plain = class.request.iter().enumerate().all(|(i, asked)| {
+            (shared && i == GPU)
+                || *asked <= room(i)
+                || (i == GPU && *asked - self.shared_already(class) <= room(i))
+        });
         if !plain || !shared {
             return plain;
         }
@@ -373,5 +433,12 @@ fn tracked(class: &Class, node: &Node, reservation: bool) -> Vector {
             *amount = 0.0;
         }
     }
+    if let Some(gpus) = vector.get_mut(GPU).filter(|gpus| **gpus > 0.0) {
+        *gpus -= class.constraints.shared_gpus.iter().map(|(_, gpus)| *gpus as f64).sum::<f64>();
+    }
     vector
+}
+
+fn uses(class: &Class, claim: u32) -> bool {
+    class.constraints.shared_gpus.iter().any(|(of, _)| *of == claim)
 }

@@ -15,10 +15,11 @@ mod fuzz;
 /// Bytes in, asserts inside; says whether anything was read.
 type Law = fn(&[u8]) -> bool;
 
-const LAWS: [(&str, Law); 3] = [
+const LAWS: [(&str, Law); 4] = [
     ("quantity", fuzz::quantity),
     ("configuration", fuzz::configuration),
     ("snapshot", fuzz::snapshot),
+    ("selector", fuzz::selector),
 ];
 
 /// What is committed: names with an end, in order. What a fuzzer left there has none.
@@ -49,7 +50,7 @@ fn edited(mut bytes: Vec<u8>, edits: Vec<Edit>) -> Vec<u8> {
 fn inputs() -> impl Strategy<Value = (Law, Vec<u8>)> {
     let words = [
         "0", "-1", "9", "e9", "Ki", "m", "a", ".", "-", "é", "null", "{}", "[]", "\"x\"", "true",
-        ": ", "\n- ",
+        ": ", "\n- ", "(", ")", "&&", ".all(x, ", "device", "[",
     ];
     let word = prop_oneof![
         4 => select(words.to_vec()).prop_map(|word| word.as_bytes().to_vec()),

@@ -45,12 +45,11 @@ impl From<Trouble> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let code = match &error {
-            WriteError::Refused { error, .. } => match &**error {
-                kube::Error::Api(status) => status.code,
-                _ => 0,
-            },
-            _ => 0,
+        let (code, message) = match &error {
+            WriteError::Refused { what, error } => {
+                (code(error), format!("{what}: {}", plain(error)))
+            }
+            _ => (0, error.to_string()),
         };
         let (class, said) = match code {
             400 | 403 | 413 | 422 => ("refused", true),
@@ -58,6 +57,21 @@ impl From<WriteError> for Failure {
             _ => ("api", false),
         };
         let retry = class != "deposed";
-        Self { class, message: error.to_string(), retry, said }
+        Self { class, message, retry, said }
+    }
+}
+
+/// What the API server says, without the rest of its answer.
+pub fn plain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        error => error.to_string(),
+    }
+}
+
+fn code(error: &kube::Error) -> u16 {
+    match error {
+        kube::Error::Api(status) => status.code,
+        _ => 0,
     }
 }

@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::cache::{Cache, Held, Limits, Names, Want};
+use super::failure::plain;
 use super::metrics::Metrics;
 
 /// No read takes longer.
@@ -131,7 +132,7 @@ impl Reader {
                     (Ok(Held::Groups(Arc::default())), "absent")
                 }
                 Some(refusal) => (Ok(Held::Refused(refusal)), "refused"),
-                None => (Err(trouble(error.to_string())), "failed"),
+                None => (Err(trouble(plain(&error))), "failed"),
             },
             Err(_) => (Err(trouble(format!("no answer after {LONGEST:?}"))), "failed"),
         };

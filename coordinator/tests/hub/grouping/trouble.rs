@@ -89,6 +89,38 @@ async fn trouble_of_the_server_is_not_said_and_goes_by() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_that_is_refused_is_said_in_the_words_of_who_refuses_it() {
+    let intake = Intake::start().await;
+    let (api, name) = ("admissionregistration.k8s.io/v1", "no-such-queue");
+    let policy = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {"failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["scheduling.run.ai"],
+                "apiVersions": ["*"], "operations": ["*"], "resources": ["podgroups"]}]},
+            "validations": [{"expression": "false", "message": "there is no such queue"}]}});
+    let binding = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
+    let path = |plural: &str| format!("/apis/{api}/{plural}");
+    let sandbox = &intake.sandbox;
+    sandbox.create(&path("validatingadmissionpolicies"), &policy).await.unwrap();
+    sandbox.create(&path("validatingadmissionpolicybindings"), &binding).await.unwrap();
+    let pod = intake.pod("p", None, json!({})).await;
+    for _ in 0..2 {
+        let grouped = intake.group(&pod).await;
+        assert_eq!(failed(&grouped), ("refused", true));
+        let Grouped::Failed { message, .. } = grouped else { panic!("taken") };
+        assert!(message.starts_with("PodGroup pg-p-"), "{message}");
+        assert!(message.ends_with("there is no such queue"), "{message}");
+    }
+    let said = eventually("an event", async || {
+        let said = intake.warnings("p").await;
+        (!said.is_empty()).then_some(said)
+    });
+    assert_eq!(said.await.len(), 1);
+    intake.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicts_are_tried_again_and_what_others_say_is_kept() {
     let intake = Intake::open().await;
     let owner = intake.create("jobs", job("train")).await;

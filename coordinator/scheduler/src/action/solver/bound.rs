@@ -74,7 +74,7 @@ pub(super) fn least(session: &Session<'_>, tasks: &[TaskId]) -> Option<Vector> {
     let mut least: Option<Vector> = None;
     for task in tasks {
         let class = &snapshot.classes[snapshot.tasks[*task].class];
-        if class.gpu.is_shared() {
+        if class.gpu.is_shared() || !class.constraints.shared_gpus.is_empty() {
             return None;
         }
         match &mut least {

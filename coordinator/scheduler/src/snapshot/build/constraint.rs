@@ -1,4 +1,4 @@
-//! What pods ask of places beside resources: selectors, tolerations, ports, config maps, volumes, claims of devices.
+//! What pods ask of places beside resources: selectors, tolerations, ports, config maps, volumes.
 
 use crate::{
     input::{self, Pod},
@@ -10,45 +10,6 @@ use super::Builder;
 // === impl Builder ===
 
 impl Builder<'_> {
-    pub(super) fn claimed_gpus(&self, pod: &Pod) -> i64 {
-        let mut count: i64 = 0;
-        for claim in self.device_claims(pod) {
-            let Some(object) = self.input.resource_claims.iter().find(|object| {
-                object.metadata.namespace == pod.metadata.namespace && object.metadata.name == claim
-            }) else {
-                continue;
-            };
-            for request in &object.spec.devices.requests {
-                let Some(exactly) = &request.exactly else { continue };
-                if !exactly.device_class_name.to_lowercase().contains("gpu") {
-                    continue;
-                }
-                let wanted = match exactly.allocation_mode {
-                    Some(input::AllocationMode::All) => 1,
-                    _ => exactly.count.unwrap_or(1).max(1),
-                };
-                count = count.saturating_add(wanted);
-            }
-        }
-        count
-    }
-
-    /// Names of the claims of devices that a pod has.
-    pub(super) fn device_claims(&self, pod: &Pod) -> Vec<String> {
-        let made = |name: &str| {
-            pod.status
-                .resource_claim_statuses
-                .iter()
-                .find(|status| status.name == name)
-                .and_then(|status| status.resource_claim_name.clone())
-        };
-        pod.spec
-            .resource_claims
-            .iter()
-            .filter_map(|claim| claim.resource_claim_name.clone().or_else(|| made(&claim.name)))
-            .collect()
-    }
-
     pub(super) fn constraints(&self, pod: &Pod, keep_labels: bool) -> Constraints {
         let containers = || pod.spec.containers.iter().chain(&pod.spec.init_containers);
         let mut ports: Vec<_> = containers()
@@ -61,19 +22,7 @@ impl Builder<'_> {
             pod.spec.affinity.clone().filter(|affinity| **affinity != input::Affinity::default());
         let missing_config_maps = self.missing_config_maps(pod);
         let (claims, missing_claims) = self.volume_claims(pod);
-        let device_claims = self.device_claims(pod);
-        let bad_device_claims = device_claims
-            .iter()
-            .filter(|name| {
-                !self.input.resource_claims.iter().any(|object| {
-                    object.metadata.namespace == pod.metadata.namespace
-                        && object.metadata.name == **name
-                })
-            })
-            .map(|name| format!("claim {name} does not exist"))
-            .collect();
-        let matters =
-            keep_labels || !device_claims.is_empty() || !claims.is_empty() || affinity.is_some();
+        let matters = keep_labels || !claims.is_empty() || affinity.is_some();
         Constraints {
             namespace: if matters { pod.metadata.namespace.clone() } else { String::new() },
             node_selector: pod.spec.node_selector.clone(),
@@ -88,8 +37,9 @@ impl Builder<'_> {
             } else {
                 input::Labels::default()
             },
-            device_claims,
-            bad_device_claims,
+            device_claims: Vec::new(),
+            shared_gpus: Vec::new(),
+            bad_device_claims: Vec::new(),
         }
     }
 

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::{
-    input::{Dialect, PodGroup, Preemptibility, TopologyConstraint},
-    snapshot::{Constraint, Id, Job, JobId, Member, MemberKind, PodSet, PodSetId, ROOT, Table},
+    input::{Dialect, PodGroup, Preemptibility, ResourceList, TopologyConstraint},
+    snapshot::{
+        Constraint, Id, Job, JobId, Member, MemberKind, Node, NodeId, PodSet, PodSetId, ROOT,
+        Table, add, at,
+    },
 };
 
-use super::Builder;
+use super::{Builder, node::amount_of};
 
 /// Priority of a group that names no known class, in a cluster without a default.
 const DEFAULT_PRIORITY: i32 = 50;
@@ -38,7 +41,10 @@ struct Part {
 // === impl Builder ===
 
 impl Builder<'_> {
-    pub(super) fn jobs(&mut self) -> (Table<JobId, Job>, Table<PodSetId, PodSet>) {
+    pub(super) fn jobs(
+        &mut self,
+        nodes: &Table<NodeId, Node>,
+    ) -> (Table<JobId, Job>, Table<PodSetId, PodSet>) {
         let mut objects: BTreeMap<String, &PodGroup> = BTreeMap::new();
         let input = self.input;
         for object in &input.pod_groups {
@@ -60,12 +66,16 @@ impl Builder<'_> {
             }
             objects.insert(key, object);
         }
+        let mut total = self.dimensions.zero();
+        for node in nodes.iter() {
+            add(&mut total, &node.allocatable);
+        }
         let mut jobs = Table::default();
         let mut pod_sets = Table::default();
         for (key, object) in objects {
             self.job_keys.push(key);
             let id = JobId::of(jobs.len());
-            let job = self.job(id, object, &mut pod_sets);
+            let job = self.job(id, object, &total, &mut pod_sets);
             jobs.push(job);
         }
         (jobs, pod_sets)
@@ -86,7 +96,13 @@ impl Builder<'_> {
             .is_some_and(|condition| condition.node_pool == pool)
     }
 
-    fn job(&mut self, id: JobId, object: &PodGroup, pod_sets: &mut Table<PodSetId, PodSet>) -> Job {
+    fn job(
+        &mut self,
+        id: JobId,
+        object: &PodGroup,
+        total: &[f64],
+        pod_sets: &mut Table<PodSetId, PodSet>,
+    ) -> Job {
         let spec = &object.spec;
         let queue_name = match object.metadata.labels.get("kai.scheduler/queue") {
             Some(label) if spec.queue.is_empty() => label.to_owned(),
@@ -101,8 +117,13 @@ impl Builder<'_> {
                 Preemptibility::NonPreemptible => false,
             };
         let parts = self.parts(object);
-        let constraint = (!spec.topology_constraint.topology.is_empty())
-            .then(|| self.constraint(&spec.topology_constraint));
+        let constraint = match &spec.network_topology {
+            _ if !spec.topology_constraint.topology.is_empty() => {
+                Some(self.constraint(&spec.topology_constraint))
+            }
+            Some(wanted) => self.network_constraint(object, wanted),
+            None => None,
+        };
         let (tree, tree_error) = match tree(&parts) {
             Ok(tree) => (tree, None),
             Err(error) => (Vec::new(), Some(error)),
@@ -174,7 +195,25 @@ impl Builder<'_> {
             strays: Vec::new(),
             signature: 0,
             tree_error,
+            too_large: self.too_large(&spec.min_resources, total),
         }
+    }
+
+    /// What `minResources` asks for and all nodes together do not have.
+    fn too_large(&self, asked: &ResourceList, total: &[f64]) -> Option<String> {
+        asked.iter().find_map(|(name, amount)| {
+            let dimension = self.dimensions.find(name);
+            let has = dimension.map_or(0.0, |index| at(total, index));
+            let wants = match dimension {
+                Some(index) => amount_of(&self.dimensions, name, index, amount),
+                None => amount.value() as f64,
+            };
+            (wants > has).then(|| {
+                format!(
+                    "minResources asks for {wants} of {name}, and all nodes together have {has}"
+                )
+            })
+        })
     }
 
     fn priority(&self, class: &str) -> i32 {

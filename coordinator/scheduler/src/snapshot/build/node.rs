@@ -1,8 +1,10 @@
 //! Nodes: what they have, what keeps pods off them, how they cut devices.
 
+use std::collections::HashMap;
+
 use crate::{
-    input::{Labels, Node as NodeObject, ResourceList},
-    snapshot::{Dimensions, GPU, Node, NodeId, PODS, SliceStrategy, Table, Vector, at},
+    input::{Input, Inventory, Labels, Node as NodeObject, NodeResourceTopology, ResourceList},
+    snapshot::{Dimensions, GPU, Node, NodeId, Npu, Npus, PODS, SliceStrategy, Table, Vector, at},
 };
 
 use super::Builder;
@@ -14,6 +16,15 @@ const TEBIBYTE: i64 = 1_048_576;
 const SUPER_POD: &str = "muster.dev/super-pod";
 /// Label with the clique of linked devices that a node's agent tells.
 const CLIQUE: &str = "muster.dev/clique";
+
+/// What other objects say of nodes, by name.
+#[derive(Default)]
+pub(super) struct Facts<'a> {
+    inventories: HashMap<&'a str, Vec<&'a Inventory>>,
+    zones: HashMap<&'a str, &'a NodeResourceTopology>,
+    /// Graphics devices that are offered as claims.
+    claimable: HashMap<&'a str, f64>,
+}
 
 // === impl Builder ===
 
@@ -69,15 +80,17 @@ impl<'a> Builder<'a> {
         };
         let conditions = conditions(object);
         let numa = self
-            .input
-            .node_resource_topologies
-            .iter()
-            .find(|topology| topology.metadata.name == object.metadata.name)
+            .facts
+            .zones
+            .get(object.metadata.name.as_str())
             .and_then(|topology| crate::plugin::numa::Zones::of(topology, &self.dimensions))
             .map(Box::new);
+        let all_labels = self.labels(object);
         Node {
             name: object.metadata.name.clone(),
-            labels: self.labels(object),
+            npus: self.npus(&object.metadata.name),
+            super_pod: all_labels.get(SUPER_POD).and_then(|id| id.parse().ok()),
+            labels: all_labels,
             allocatable,
             taints: object.spec.taints.clone(),
             ready: conditions.is_empty(),
@@ -88,6 +101,7 @@ impl<'a> Builder<'a> {
             sliced,
             slice_strategy,
             claimed_gpus: claimed > 0.0,
+            claimed_dimensions: Vec::new(),
             gpu_worker: labels.get(&self.parameters.gpu_worker_node_label_key).is_some(),
             cpu_worker: labels.get(&self.parameters.cpu_worker_node_label_key).is_some(),
             domains: Vec::new(),
@@ -99,12 +113,7 @@ impl<'a> Builder<'a> {
     /// A node's labels, with what its agent knows of where it is.
     fn labels(&self, object: &NodeObject) -> Labels {
         let mut labels = object.metadata.labels.clone();
-        let known = self
-            .input
-            .inventories
-            .iter()
-            .filter(|inventory| inventory.node == object.metadata.name);
-        for inventory in known {
+        for inventory in self.inventories(&object.metadata.name) {
             if let Some(place) = &inventory.super_pod
                 && labels.get(SUPER_POD).is_none()
             {
@@ -121,7 +130,7 @@ impl<'a> Builder<'a> {
 
     /// Takes away devices that the node's agent calls faulty.
     fn take_faulty(&self, name: &str, allocatable: &mut Vector) {
-        for inventory in self.input.inventories.iter().filter(|inventory| inventory.node == name) {
+        for inventory in self.inventories(name) {
             for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
                 let place =
                     self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
@@ -132,15 +141,48 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// NPUs that the node's agent calls well.
+    fn npus(&self, name: &str) -> Option<Box<Npus>> {
+        let devices = self.inventories(name).flat_map(|inventory| &inventory.devices);
+        let well = devices.filter(|device| device.fault.is_none()).filter_map(|device| {
+            let dimension = self.dimensions.find(&device.resource)?;
+            let npu = Npu { id: device.id, dimension, ring: device.ring };
+            self.dimensions.is_npu(dimension).then_some(npu)
+        });
+        let mut devices: Vec<Npu> = well.collect();
+        devices.sort_unstable();
+        devices.dedup_by_key(|npu| (npu.id, npu.dimension));
+        (!devices.is_empty()).then(|| Box::new(Npus { devices }))
+    }
+
+    fn inventories(&self, node: &str) -> impl Iterator<Item = &'a Inventory> {
+        self.facts.inventories.get(node).into_iter().flatten().copied()
+    }
+
     /// Devices of drivers of graphics devices that a node offers as claims.
     fn claimable_gpus(&self, name: &str) -> f64 {
-        self.input
-            .resource_slices
-            .iter()
-            .filter(|slice| slice.spec.node_name.as_deref().unwrap_or("") == name)
-            .filter(|slice| slice.spec.driver.to_lowercase().contains("gpu"))
-            .map(|slice| slice.spec.devices.len() as f64)
-            .sum()
+        self.facts.claimable.get(name).copied().unwrap_or(0.0)
+    }
+}
+
+// === impl Facts ===
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(input: &'a Input) -> Self {
+        let mut facts = Self::default();
+        for inventory in &input.inventories {
+            facts.inventories.entry(inventory.node.as_str()).or_default().push(inventory);
+        }
+        for zones in &input.node_resource_topologies {
+            facts.zones.entry(zones.metadata.name.as_str()).or_insert(zones);
+        }
+        for slice in &input.resource_slices {
+            if slice.spec.driver.to_lowercase().contains("gpu") {
+                let node = slice.spec.node_name.as_deref().unwrap_or("");
+                *facts.claimable.entry(node).or_default() += slice.spec.devices.len() as f64;
+            }
+        }
+        facts
     }
 }
 

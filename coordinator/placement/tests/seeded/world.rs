@@ -1,0 +1,337 @@
+//! An API server, its watch and its faults, small enough to be run thousands of times.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+use muster_placement::object::{Name, name};
+use muster_placement::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
+use muster_scheduler::input::{Node, Pod, PodGroup, Queue};
+use serde_json::json;
+
+const DEVICE: &str = "nvidia.com/gpu";
+const DEVICES: u32 = 4;
+const NODES: usize = 5;
+
+/// A pod as the API server knows it.
+#[derive(Clone, Debug)]
+struct Truth {
+    uid: String,
+    group: String,
+    devices: u32,
+    node: Option<String>,
+    leaving: bool,
+}
+
+enum Order {
+    Bind(Bind),
+    Evict(Evict),
+}
+
+enum Heard {
+    Put(Object),
+    Gone(Kind, Name),
+}
+
+/// All of it.
+pub struct World {
+    random: u64,
+    now: Timestamp,
+    pods: BTreeMap<String, Truth>,
+    groups: BTreeMap<String, (u32, &'static str)>,
+    nodes: BTreeSet<String>,
+    cluster: Cluster,
+    heard: VecDeque<Heard>,
+    orders: Vec<Order>,
+    made: usize,
+    pub bound: usize,
+    pub evicted: usize,
+    pub killed: usize,
+    pub failed: usize,
+}
+
+impl World {
+    pub fn new(seed: u64) -> Self {
+        let mut world = Self {
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            pods: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            nodes: (0..NODES).map(|number| format!("n{number}")).collect(),
+            cluster: Cluster::new(Settings::default()),
+            heard: VecDeque::new(),
+            orders: Vec::new(),
+            made: 0,
+            bound: 0,
+            evicted: 0,
+            killed: 0,
+            failed: 0,
+        };
+        world.begin();
+        world
+    }
+
+    /// One thing happens.
+    pub fn step(&mut self) {
+        self.pass(SignedDuration::from_millis(50));
+        match self.dice(24) {
+            0..=2 => self.add_gang(),
+            3..=8 => self.hear(),
+            9..=13 => self.cycle(),
+            14..=18 => self.do_order(true),
+            19 => self.delete_a_pod(),
+            20 => self.let_go(),
+            21 => self.change_nodes(),
+            22 => self.begin(),
+            _ => self.pass(SignedDuration::from_secs(7)),
+        }
+    }
+
+    /// Nothing fails any more, everything is heard, and time passes.
+    pub fn calm(&mut self) {
+        for _ in 0..40 {
+            while !self.orders.is_empty() {
+                self.do_order(false);
+            }
+            self.let_go();
+            while !self.heard.is_empty() {
+                self.hear();
+            }
+            self.pass(SignedDuration::from_secs(10));
+            self.cycle();
+        }
+    }
+
+    /// No device is given twice, and nobody is where no node is.
+    pub fn check(&self, when: &str) {
+        let mut used: BTreeMap<&str, u32> = BTreeMap::new();
+        for pod in self.pods.values() {
+            if let Some(node) = &pod.node {
+                *used.entry(node).or_default() += pod.devices;
+            }
+        }
+        for (node, used) in used {
+            assert!(used <= DEVICES, "{when}: {used} devices of {node} are given");
+        }
+    }
+
+    /// Every gang has what it needs, or nothing.
+    pub fn check_gangs(&self, when: &str) {
+        for (group, (least, _)) in &self.groups {
+            let of = |pod: &&Truth| pod.group == *group && pod.node.is_some() && !pod.leaving;
+            let placed = self.pods.values().filter(of).count();
+            let well = placed == 0 || placed >= *least as usize;
+            assert!(well, "{when}: {placed} pods of {group} have nodes, and it needs {least}");
+        }
+    }
+
+    fn dice(&mut self, sides: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % sides
+    }
+
+    fn pass(&mut self, time: SignedDuration) {
+        self.now = self.now.saturating_add(time).unwrap();
+    }
+
+    /// A new coordinator: what the last one had sent is lost, or was done; it lists everything.
+    fn begin(&mut self) {
+        while !self.orders.is_empty() {
+            if self.dice(2) == 0 {
+                self.orders.pop();
+            } else {
+                self.do_order(true);
+            }
+        }
+        self.killed += 1;
+        self.heard.clear();
+        self.cluster = Cluster::new(Settings::default());
+        let free = json!({"quota": -1, "overQuotaWeight": 1, "limit": -1});
+        for (queue, quota) in [("low", 0), ("high", 8)] {
+            let gpu = json!({"quota": quota, "overQuotaWeight": 1, "limit": -1});
+            let queue = json!({"metadata": {"name": queue},
+                "spec": {"resources": {"cpu": free, "memory": free, "gpu": gpu}}});
+            self.cluster.put(Object::Queue(serde_json::from_value::<Queue>(queue).unwrap()));
+        }
+        for node in self.nodes.clone() {
+            self.cluster.put(node_object(&node));
+        }
+        for (group, (least, queue)) in &self.groups {
+            self.cluster.put(group_object(group, *least, queue));
+        }
+        for (pod, truth) in &self.pods {
+            self.cluster.put(pod_object(pod, truth, self.now));
+        }
+    }
+
+    fn add_gang(&mut self) {
+        self.made += 1;
+        let group = format!("g{}", self.made);
+        let least = self.dice(3) as u32 + 1;
+        let queue = if self.dice(2) == 0 { "low" } else { "high" };
+        self.groups.insert(group.clone(), (least, queue));
+        self.heard.push_back(Heard::Put(group_object(&group, least, queue)));
+        let devices = 1 << self.dice(3);
+        for number in 0..least + self.dice(2) as u32 {
+            let name = format!("{group}-{number}");
+            let truth = Truth {
+                uid: format!("{name}-uid"),
+                group: group.clone(),
+                devices,
+                node: None,
+                leaving: false,
+            };
+            self.tell(&name, &truth);
+            self.pods.insert(name, truth);
+        }
+    }
+
+    fn hear(&mut self) {
+        for _ in 0..=self.dice(6) {
+            match self.heard.pop_front() {
+                Some(Heard::Put(object)) => self.cluster.put(object),
+                Some(Heard::Gone(kind, name)) => self.cluster.remove(kind, &name),
+                None => return,
+            }
+        }
+    }
+
+    fn cycle(&mut self) {
+        let cycle = self.cluster.cycle(self.now);
+        self.orders.extend(cycle.binds.into_iter().map(Order::Bind));
+        self.orders.extend(self.cluster.due(self.now).into_iter().map(Order::Bind));
+        self.orders.extend(cycle.evictions.into_iter().map(Order::Evict));
+    }
+
+    /// An order reaches the API server, in any sequence; its answer may be lost.
+    fn do_order(&mut self, fails: bool) {
+        if self.orders.is_empty() {
+            return;
+        }
+        let at = self.dice(self.orders.len() as u64) as usize;
+        let order = self.orders.swap_remove(at);
+        let fault = if fails { self.dice(8) } else { 7 };
+        let done = match &order {
+            _ if fault == 0 => Outcome::Failed("429".to_owned()),
+            Order::Bind(bind) => self.bind(bind),
+            Order::Evict(evict) => self.evict(evict),
+        };
+        // It may have been done though nobody hears of it.
+        let answer = if fault == 1 { Outcome::Unsure("no answer".to_owned()) } else { done };
+        self.failed += usize::from(matches!(answer, Outcome::Failed(_) | Outcome::Unsure(_)));
+        match order {
+            Order::Bind(bind) => {
+                self.cluster.landed(&bind.pod, &bind.uid, answer, self.now);
+            }
+            Order::Evict(evict) => {
+                self.cluster.evicted(&evict.pod, &evict.uid, &answer, self.now);
+            }
+        }
+    }
+
+    fn bind(&mut self, bind: &Bind) -> Outcome {
+        let known = self.pods.get_mut(&*bind.pod.1).filter(|pod| pod.uid == bind.uid);
+        let Some(pod) = known.filter(|pod| pod.node.is_none() && !pod.leaving) else {
+            return Outcome::Lost("404 or 409".to_owned());
+        };
+        pod.node = Some(bind.node.clone());
+        self.bound += 1;
+        let truth = pod.clone();
+        self.tell(&bind.pod.1, &truth);
+        Outcome::Done
+    }
+
+    fn evict(&mut self, evict: &Evict) -> Outcome {
+        let known = self.pods.get_mut(&*evict.pod.1).filter(|pod| pod.uid == evict.uid);
+        let Some(pod) = known else { return Outcome::Lost("404".to_owned()) };
+        pod.leaving = true;
+        self.evicted += 1;
+        let truth = pod.clone();
+        self.tell(&evict.pod.1, &truth);
+        Outcome::Done
+    }
+
+    /// Somebody deletes a pod.
+    fn delete_a_pod(&mut self) {
+        let names: Vec<String> = self.pods.keys().cloned().collect();
+        if names.is_empty() {
+            return;
+        }
+        let at = self.dice(names.len() as u64) as usize;
+        if let Some(pod) = self.pods.get_mut(&names[at]) {
+            pod.leaving = true;
+            let truth = pod.clone();
+            self.tell(&names[at], &truth);
+        }
+    }
+
+    /// Pods that leave are gone.
+    fn let_go(&mut self) {
+        // An API server binds pods to nodes that are not there; a controller takes them away.
+        let lost = |pod: &Truth| pod.node.as_ref().is_some_and(|node| !self.nodes.contains(node));
+        let gone = self.pods.iter().filter(|(_, pod)| pod.leaving || lost(pod));
+        let gone: Vec<String> = gone.map(|(pod, _)| pod.clone()).collect();
+        for pod in gone {
+            self.pods.remove(&pod);
+            self.heard.push_back(Heard::Gone(Kind::Pod, name("team", &pod)));
+        }
+    }
+
+    /// A node vanishes with its pods, or comes back.
+    fn change_nodes(&mut self) {
+        let node = format!("n{}", self.dice(NODES as u64));
+        if self.nodes.remove(&node) {
+            self.heard.push_back(Heard::Gone(Kind::Node, name("", &node)));
+            let there: Vec<String> = self
+                .pods
+                .iter()
+                .filter(|(_, pod)| pod.node.as_deref() == Some(&node))
+                .map(|(pod, _)| pod.clone())
+                .collect();
+            for pod in there {
+                self.pods.remove(&pod);
+                self.heard.push_back(Heard::Gone(Kind::Pod, name("team", &pod)));
+            }
+        } else {
+            self.let_go();
+            self.heard.push_back(Heard::Put(node_object(&node)));
+            self.nodes.insert(node);
+        }
+    }
+
+    fn tell(&mut self, pod: &str, truth: &Truth) {
+        self.heard.push_back(Heard::Put(pod_object(pod, truth, self.now)));
+    }
+}
+
+fn node_object(node: &str) -> Object {
+    let node = json!({"metadata": {"name": node}, "status": {
+        "allocatable": {DEVICE: DEVICES.to_string(), "cpu": "64", "memory": "256Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    Object::Node(serde_json::from_value::<Node>(node).unwrap())
+}
+
+fn group_object(group: &str, least: u32, queue: &str) -> Object {
+    let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2",
+        "metadata": {"name": group, "namespace": "team", "uid": group},
+        "spec": {"minMember": least, "queue": queue}});
+    Object::PodGroup(Box::new(serde_json::from_value::<PodGroup>(group).unwrap()))
+}
+
+fn pod_object(pod: &str, truth: &Truth, now: Timestamp) -> Object {
+    let devices = truth.devices.to_string();
+    let mut pod = json!({"metadata": {"name": pod, "namespace": "team", "uid": truth.uid,
+            "annotations": {"pod-group-name": truth.group}},
+        "spec": {"schedulerName": "muster-scheduler", "containers": [
+            {"name": "c", "resources": {"requests": {DEVICE: devices}, "limits": {DEVICE: devices}}}]},
+        "status": {"phase": "Pending"}});
+    if let Some(node) = &truth.node {
+        pod["spec"]["nodeName"] = node.as_str().into();
+        pod["status"]["phase"] = "Running".into();
+    }
+    if truth.leaving {
+        pod["metadata"]["deletionTimestamp"] = now.to_string().into();
+    }
+    Object::Pod(Box::new(serde_json::from_value::<Pod>(pod).unwrap()))
+}

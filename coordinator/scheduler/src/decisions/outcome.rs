@@ -1,0 +1,78 @@
+//! What a cycle has decided, once the actions have ended.
+
+use std::collections::BTreeMap;
+
+use crate::{framework::Point, session::Session, snapshot::TaskId};
+
+use super::{Decisions, Marks, PodOutcome, Share, ledger::group_names};
+
+// === impl Session ===
+
+impl Session<'_> {
+    pub(crate) fn bind_annotations(&self, task: TaskId) -> BTreeMap<String, String> {
+        let mut annotations = BTreeMap::new();
+        if let Some(node) = self.state.tasks[task].node {
+            for plugin in self.at(Point::BindRequestMutate) {
+                plugin.bind_request(self.view(), task, node, &mut annotations);
+            }
+        }
+        annotations
+    }
+
+    /// What was decided.
+    pub fn decisions(&mut self) -> Decisions {
+        let mut decisions = std::mem::take(&mut self.ledger.decisions);
+        // A pod that is promised a place, loses it to another and gets a new one has the last. What was only promised
+        // and is lost again is an eviction from nowhere: there is nothing to delete.
+        decisions.reverse();
+        decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
+        decisions
+            .dedup_by(|earlier, later| earlier.pod == later.pod && earlier.action == later.action);
+        let mut result = Decisions { decisions, ..Decisions::default() };
+        // Pods are in the order of their names already.
+        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(
+            |(id, task)| {
+                let state = &self.state.tasks[id];
+                let shared =
+                    state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
+                let outcome = PodOutcome {
+                    status: state.status.name(),
+                    node: state
+                        .node
+                        .map(|node| self.snapshot.nodes[node].name.clone())
+                        .unwrap_or_default(),
+                    gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
+                };
+                (task.key(), outcome)
+            },
+        );
+        result.pods = pods.collect();
+        for (id, job) in self.snapshot.jobs.entries() {
+            let state = &self.state.jobs[id];
+            let changed = state.last_start != job.last_start
+                || state.last_eviction != job.last_eviction
+                || state.stale_since != job.stale_since;
+            if changed {
+                let marks = Marks {
+                    last_start: state.last_start,
+                    last_eviction: state.last_eviction,
+                    stale_since: state.stale_since,
+                };
+                result.marks.insert(job.key(), marks);
+            }
+            if let Some(waiting) = self.waiting(id) {
+                result.reasons.insert(job.key(), waiting);
+            }
+        }
+        result
+    }
+
+    /// Fair shares.
+    pub fn fair_shares(&self) -> BTreeMap<String, Share> {
+        self.snapshot
+            .queues
+            .entries()
+            .filter_map(|(id, queue)| Some((queue.name.clone(), Share::from(self.fair_share(id)?))))
+            .collect()
+    }
+}
