@@ -337,6 +337,16 @@ fn node(why: &str, count: u32) -> Option<String> {
             format!("{nodes} cut their devices in another way than the pods ask for")
         }
         "queue over capacity" => "its queue is full: see the limit above".to_owned(),
+        _ if why.starts_with("no ring of NPUs") => {
+            format!(
+                "{nodes} have NPUs, but not in one ring: ask for 1, 2 or 4 of them, or for all of a node"
+            )
+        }
+        _ if why.starts_with("device claim (") => {
+            format!(
+                "devices that the claim wants on {nodes} are taken or too few: wait, or ask for others"
+            )
+        }
         _ => {
             let state = why.strip_prefix("node is ")?;
             let help =
@@ -345,4 +355,36 @@ fn node(why: &str, count: u32) -> Option<String> {
         }
     };
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_scheduler::reason::NodeRefusal;
+    use muster_scheduler::snapshot::Dimensions;
+
+    use super::*;
+
+    #[test]
+    fn what_the_engine_says_of_nodes_is_known_here() {
+        let claim = NodeRefusal::DeviceClaim { asked: 2, matching: 2, free: 1 };
+        let refusals = [
+            NodeRefusal::Taint,
+            NodeRefusal::NodeAffinity,
+            NodeRefusal::PodAffinity,
+            NodeRefusal::Ports,
+            NodeRefusal::PodSlots,
+            NodeRefusal::Volume,
+            NodeRefusal::WorkerLabel,
+            NodeRefusal::DeviceKind,
+            NodeRefusal::OverCapacity,
+            NodeRefusal::NodeState("not ready"),
+            NodeRefusal::Ring,
+            claim,
+        ];
+        for refusal in refusals {
+            let text = refusal.text(&Dimensions::default());
+            assert!(node(&text, 3).is_some(), "{text}");
+        }
+        assert_eq!(node("insufficient cpu", 3), None);
+    }
 }
