@@ -1,14 +1,36 @@
 //! `dijobs`: jobs with their phases, how many of their pods run, and where their replicas are.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use muster_dijob::api::{self, Counts, DIJob};
 use muster_dijob::pod::Pod;
 use muster_dijob::role::Role;
 use serde_json::{Value as Json, json};
 
-use crate::args::{DijobsArgs, Output};
+use crate::args::DijobsArgs;
+use crate::live::{Cluster, Kind, Need, Part, for_programs};
 use crate::{Failure, input, say};
+
+/// What is asked of a cluster.
+static KINDS: [Kind; 2] = [
+    Kind {
+        list: "dijobs",
+        kind: api::KIND,
+        at: &[api::API_VERSION],
+        plural: "dijobs",
+        need: Need::Ours,
+        part: Part::Whole,
+    },
+    Kind {
+        list: "pods",
+        kind: "Pod",
+        at: &["v1"],
+        plural: "pods",
+        need: Need::Must,
+        part: Part::Whole,
+    },
+];
 
 const HEADER: [&str; 7] =
     ["NAMESPACE", "NAME", "PHASE", "COORDINATOR", "COLLECTORS", "LEARNERS", "AGGREGATORS"];
@@ -19,9 +41,8 @@ const NONE: &str = "-";
 pub(crate) fn list(args: &DijobsArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let (mut jobs, mut pods): (Vec<DIJob>, Vec<Pod>) = (Vec::new(), Vec::new());
     let mut unreadable = false;
-    for file in &args.files {
-        let shown = file.display();
-        for object in input::objects(file)? {
+    for (shown, objects) in objects(args)? {
+        for object in objects {
             match object["kind"].as_str() {
                 Some(api::KIND) => match api::read(&object) {
                     Ok(job) => jobs.push(job),
@@ -36,20 +57,39 @@ pub(crate) fn list(args: &DijobsArgs, out: &mut dyn Write) -> Result<bool, Failu
         }
     }
     if jobs.is_empty() && !unreadable {
+        if args.files.is_empty() {
+            let elsewhere =
+                if args.cluster.all_namespaces { "" } else { " here: -A looks in all namespaces" };
+            say(format_args!("there are no DIJobs{elsewhere}"));
+            return Ok(false);
+        }
         let files: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();
         return Err(Failure::Usage(format!("{}: there is no DIJob in it", files.join(", "))));
     }
     jobs.sort_by(|one, other| {
         (one.namespace(), one.name()).cmp(&(other.namespace(), other.name()))
     });
-    match args.output {
-        Output::Text => table(&jobs, out)?,
-        Output::Json => {
-            let all: Vec<Json> = jobs.iter().map(|job| shown(job, &pods)).collect();
-            writeln!(out, "{}", serde_json::to_string_pretty(&all).map_err(Failure::wrong)?)?;
-        }
+    let all: Vec<Json> = jobs.iter().map(|job| shown(job, &pods)).collect();
+    if !for_programs(&all, args.output, out)? {
+        table(&jobs, out)?;
     }
     Ok(unreadable)
+}
+
+/// Objects of each file, or those of the cluster, with what they are called.
+fn objects(args: &DijobsArgs) -> Result<Vec<(String, Vec<Json>)>, Failure> {
+    if !args.files.is_empty() {
+        let read = |file: &PathBuf| Ok((file.display().to_string(), input::objects(file)?));
+        return args.files.iter().map(read).collect();
+    }
+    let cluster = Cluster::new(&args.cluster)?;
+    let namespace = args.cluster.namespace.as_deref().unwrap_or(cluster.namespace());
+    let namespace = Some(namespace).filter(|_| !args.cluster.all_namespaces);
+    let mut objects = Vec::new();
+    for kind in &KINDS {
+        objects.extend(cluster.objects(kind, namespace)?);
+    }
+    Ok(vec![("the cluster".to_owned(), objects)])
 }
 
 fn counts(job: &DIJob, role: Role) -> Option<Counts> {

@@ -44,7 +44,7 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
     let bytes = bytes(&args.file, limits.bytes).map_err(|error| unusable(&error))?;
     let document = load(&bytes, limits).map_err(|error| unusable(&error))?;
     drop(bytes);
-    let config = configuration(args, &document)?;
+    let config = configuration(args.config.as_deref(), &args.file, &document)?;
     let Document { mut input, .. } = document;
     for bad in &input.set_aside {
         say(format_args!("set aside: {bad}"));
@@ -83,12 +83,15 @@ fn shown(mut decisions: Decisions) -> Decisions {
 }
 
 /// The file that was named, or what the document says itself.
-fn configuration(args: &SimulateArgs, document: &Document) -> Result<Config, Failure> {
+pub(crate) fn configuration(
+    named: Option<&Path>,
+    file: &Path,
+    document: &Document,
+) -> Result<Config, Failure> {
     let own = Config::of_document(document, &[]);
-    let Some(path) = &args.config else {
-        let wrong = |error: config::ConfigError| {
-            Failure::Wrong(format!("{}: {error}", args.file.display()))
-        };
+    let Some(path) = named else {
+        let wrong =
+            |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", file.display()));
         return told(own.map_err(wrong)?);
     };
     let text = input::text(path)?;
@@ -120,7 +123,7 @@ fn now(args: &SimulateArgs, of_file: Option<Timestamp>) -> Timestamp {
 }
 
 /// At most a byte more than is allowed, so that what is too large is refused and not read to its end.
-fn bytes(path: &Path, most: usize) -> std::io::Result<Vec<u8>> {
+pub(crate) fn bytes(path: &Path, most: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     if path == Path::new("-") {

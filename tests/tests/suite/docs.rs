@@ -329,6 +329,8 @@ fn links_between_the_docs_lead_somewhere() -> Result<()> {
         "docs/trainjob.md",
         "docs/plugins.md",
         "docs/dijob.md",
+        "docs/explain.md",
+        "docs/scheduler.md",
         "docs/troubleshooting.md",
         "docs/coordinator.md",
         "docs/agent.md",

@@ -1,0 +1,7 @@
+//! The same program as a plugin of kubectl; see `kubectl muster --help`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    musterctl::program("kubectl muster")
+}
