@@ -51,7 +51,7 @@ pub struct Decision {
     pub claims: Vec<ClaimAllocation>,
     /// Devices that stand for its extended resources.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub extended_claim: Option<ExtendedAllocation>,
+    pub extended_claim: Option<Box<ExtendedAllocation>>,
     /// Annotations of its bind request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,

@@ -65,7 +65,7 @@ pub(super) fn of_task(
     snapshot: &Snapshot,
     state: &State,
     task: TaskId,
-) -> (Vec<ClaimAllocation>, Option<ExtendedAllocation>) {
+) -> (Vec<ClaimAllocation>, Option<Box<ExtendedAllocation>>) {
     let placed = &state.tasks[task];
     let (Some(has), Some(node)) = (&placed.claims, placed.node) else { return (Vec::new(), None) };
     let (mut claims, mut extended) = (Vec::new(), None);
@@ -78,7 +78,8 @@ pub(super) fn of_task(
             let (name, claim) = (claim.name.clone(), spec.key.clone());
             claims.push(ClaimAllocation { name, claim, allocation: (!known).then(made) });
         } else if !known && !granted.devices.is_empty() {
-            extended = Some(extend(snapshot, claim.claim, made(), &granted.devices));
+            let made = extend(snapshot, claim.claim, made(), &granted.devices);
+            extended = Some(Box::new(made));
         }
     }
     (claims, extended)

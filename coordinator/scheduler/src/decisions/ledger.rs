@@ -1,6 +1,9 @@
 //! What has been decided so far in a cycle.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     reason::{Eviction, Reason, Refusal},
@@ -22,7 +25,7 @@ pub struct Cause {
 /// What has been decided so far.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    pub(super) decisions: Vec<Decision>,
+    decisions: Vec<(TaskId, Decision)>,
     settled: BTreeSet<JobId>,
     lost: BTreeSet<JobId>,
     pub(super) refusals: BTreeMap<JobId, Attempt>,
@@ -76,6 +79,25 @@ impl Ledger {
         self.refusals.remove(&job);
     }
 
+    /// What was decided, by pod. A pod that is promised a place, loses it to another and gets a new one has the last.
+    /// What was only promised and is lost again is an eviction from nowhere: there is nothing to delete.
+    pub(super) fn take(&mut self) -> Vec<Decision> {
+        let mut made: Vec<Option<(TaskId, Decision)>> =
+            std::mem::take(&mut self.decisions).into_iter().map(Some).collect();
+        // Numbers are sorted, not the decisions: those are large, and their names are far apart.
+        let key = |(at, it): (usize, &Option<(TaskId, Decision)>)| {
+            it.as_ref().map(|(task, it)| (*task, it.action, Reverse(at)))
+        };
+        let mut order: Vec<_> = made.iter().enumerate().filter_map(key).collect();
+        order.sort_unstable();
+        order.dedup_by_key(|(task, action, _)| (*task, *action));
+        let picked = order.into_iter().filter_map(|(_, _, Reverse(at))| made.get_mut(at)?.take());
+        let mut decisions: Vec<Decision> = picked.map(|(_, decision)| decision).collect();
+        // Almost always in order already: only where one namespace begins with another it is not.
+        decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
+        decisions
+    }
+
     pub(crate) fn bind(
         &mut self,
         snapshot: &Snapshot,
@@ -87,11 +109,11 @@ impl Ledger {
         let (claims, extended_claim) = claim::of_task(snapshot, state, task);
         let decision = decision(snapshot, state, task, Action::Bind);
         let decision = Decision { annotations, claims, extended_claim, ..decision };
-        self.decisions.push(decision);
+        self.decisions.push((task, decision));
     }
 
     pub(crate) fn pipeline(&mut self, snapshot: &Snapshot, state: &State, task: TaskId) {
-        self.decisions.push(decision(snapshot, state, task, Action::Pipeline));
+        self.decisions.push((task, decision(snapshot, state, task, Action::Pipeline)));
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is one fact of an eviction")]
@@ -114,7 +136,7 @@ impl Ledger {
             freed: before.accepted,
             moved,
         };
-        self.decisions.push(Decision {
+        let decision = Decision {
             pod: snapshot.tasks[task].key(),
             action: Action::Evict,
             node: if snapshot.tasks[task].node.is_some() {
@@ -127,7 +149,8 @@ impl Ledger {
             extended_claim: None,
             annotations: BTreeMap::new(),
             eviction: Some(eviction),
-        });
+        };
+        self.decisions.push((task, decision));
     }
 }
 

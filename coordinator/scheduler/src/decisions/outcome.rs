@@ -21,13 +21,7 @@ impl Session<'_> {
 
     /// What was decided.
     pub fn decisions(&mut self) -> Decisions {
-        let mut decisions = std::mem::take(&mut self.ledger.decisions);
-        // A pod that is promised a place, loses it to another and gets a new one has the last. What was only promised
-        // and is lost again is an eviction from nowhere: there is nothing to delete.
-        decisions.reverse();
-        decisions.sort_by(|a, b| (&a.pod, a.action).cmp(&(&b.pod, b.action)));
-        decisions
-            .dedup_by(|earlier, later| earlier.pod == later.pod && earlier.action == later.action);
+        let decisions = self.ledger.take();
         let mut result = Decisions { decisions, ..Decisions::default() };
         // Pods are in the order of their names already.
         let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(

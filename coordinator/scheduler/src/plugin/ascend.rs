@@ -77,7 +77,7 @@ impl Ascend {
         let snapshot = view.snapshot;
         let super_pod = |node: NodeId| snapshot.nodes[node].super_pod;
         let (mut here, mut waiting, mut class) = (BTreeMap::new(), 0, None);
-        for task in gang.all_tasks(snapshot, &view.state) {
+        for task in gang.all_tasks(snapshot, view.state) {
             let state = &view.state.tasks[task];
             match state.node.filter(|_| state.status.is_active()).and_then(super_pod) {
                 Some(id) => *here.entry(id).or_insert(0_usize) += 1,

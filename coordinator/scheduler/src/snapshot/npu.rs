@@ -67,19 +67,21 @@ impl Npus {
         if !self.has_rings(dimension) {
             return made(&free, if free.len() == count { 1.0 } else { 0.5 });
         }
-        if count > RING {
-            // Whole rings only.
-            let whole = count % RING == 0 && free.len() == count;
-            return if whole { made(&free, 1.0) } else { None };
-        }
         let mut rings: Vec<Option<u32>> = free.iter().map(|npu| npu.ring).collect();
         rings.sort_unstable();
         rings.dedup();
+        let there = |ring: Option<u32>| free.iter().copied().filter(move |npu| npu.ring == ring);
+        if count > RING {
+            // Whole rings only.
+            let whole = rings.into_iter().filter(|ring| there(*ring).count() == RING);
+            let all: Vec<&Npu> = whole.flat_map(there).take(count).collect();
+            let exact = count.is_multiple_of(RING) && all.len() == count;
+            return if exact { made(&all, 1.0) } else { None };
+        }
         let best = rings
             .into_iter()
             .filter_map(|ring| {
-                let there: Vec<&Npu> =
-                    free.iter().copied().filter(|npu| npu.ring == ring).collect();
+                let there: Vec<&Npu> = there(ring).collect();
                 Some((fit(count, there.len())?, there))
             })
             .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(&a.1)));

@@ -76,6 +76,11 @@ impl<I: Id, T> Table<I, T> {
         I::of(self.rows.len() - 1)
     }
 
+    /// An empty table with room.
+    pub fn with_capacity(rows: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), kind: PhantomData }
+    }
+
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.rows.len()

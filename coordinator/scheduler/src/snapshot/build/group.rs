@@ -45,33 +45,40 @@ impl Builder<'_> {
         &mut self,
         nodes: &Table<NodeId, Node>,
     ) -> (Table<JobId, Job>, Table<PodSetId, PodSet>) {
-        let mut objects: BTreeMap<String, &PodGroup> = BTreeMap::new();
         let input = self.input;
-        for object in &input.pod_groups {
-            if !self.parameters.node_pool.takes(&object.metadata.labels) || self.backs_off(object) {
-                continue;
+        let scoped = self.parameters.groups_by_namespace;
+        let ours = input.pod_groups.iter().filter(|object| {
+            self.parameters.node_pool.takes(&object.metadata.labels) && !self.backs_off(object)
+        });
+        let mut objects: Vec<(String, &PodGroup)> = ours
+            .map(|object| {
+                let meta = &object.metadata;
+                (group_key(scoped, object.dialect(), &meta.namespace, &meta.name), object)
+            })
+            .collect();
+        // One that comes first stays first, so that it is the one that is kept.
+        objects.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let mut left_out = Vec::new();
+        objects.dedup_by(|(key, object), (kept, other)| {
+            if key == kept {
+                left_out.push((*object, *other));
             }
-            let meta = &object.metadata;
-            let scoped = self.parameters.groups_by_namespace;
-            let key = group_key(scoped, object.dialect(), &meta.namespace, &meta.name);
-            if let Some(other) = objects.get(&key) {
-                let why = format!(
-                    "PodGroup {}/{} has the same name, and pods name groups without a namespace: rename one",
-                    other.metadata.namespace, other.metadata.name
-                );
-                let name =
-                    format!("PodGroup {}/{}", object.metadata.namespace, object.metadata.name);
-                self.leave_out(name, why);
-                continue;
-            }
-            objects.insert(key, object);
+            key == kept
+        });
+        for (object, other) in left_out {
+            let why = format!(
+                "PodGroup {}/{} has the same name, and pods name groups without a namespace: rename one",
+                other.metadata.namespace, other.metadata.name
+            );
+            let name = format!("PodGroup {}/{}", object.metadata.namespace, object.metadata.name);
+            self.leave_out(name, why);
         }
         let mut total = self.dimensions.zero();
         for node in nodes.iter() {
             add(&mut total, &node.allocatable);
         }
-        let mut jobs = Table::default();
-        let mut pod_sets = Table::default();
+        let mut jobs = Table::with_capacity(objects.len());
+        let mut pod_sets = Table::with_capacity(objects.len());
         for (key, object) in objects {
             self.job_keys.push(key);
             let id = JobId::of(jobs.len());

@@ -44,7 +44,7 @@ impl<'a> Builder<'a> {
             .collect();
         objects.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         objects.dedup_by(|a, b| a.metadata.name == b.metadata.name);
-        let mut nodes = Table::default();
+        let mut nodes = Table::with_capacity(objects.len());
         for object in objects {
             let node = self.node(object);
             let id = nodes.push(node);

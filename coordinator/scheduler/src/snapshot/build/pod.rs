@@ -57,7 +57,7 @@ impl Builder<'_> {
                 .cmp(&(&b.metadata.namespace, &b.metadata.name))
         });
         let scoped = self.parameters.groups_by_namespace;
-        let mut tasks: Table<TaskId, Task> = Table::default();
+        let mut tasks: Table<TaskId, Task> = Table::with_capacity(input.pods.len());
         let mut classes = Table::default();
         let mut known = BTreeMap::new();
         let mut plain: Vec<(Plain<'_>, ClassId)> = Vec::new();
