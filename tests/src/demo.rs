@@ -5,7 +5,8 @@
 //!         ──▶ JobSet with a rank group ──▶ record ──▶ files ──▶ pods run ──▶ deleted
 //!         ──▶ TrainJobs: torch, MPI ──▶ JobSets ──▶ processes that check what they got ──▶ complete ──▶ deleted
 //!         ──▶ ModelServings: a role on two nodes, prefill and decode, a vLLM group ──▶ tables
-//!         ──▶ DIJob ──▶ its coordinator asks for replicas ──▶ succeeded ──▶ stay up
+//!         ──▶ DIJob ──▶ its coordinator asks for replicas ──▶ succeeded
+//!         ──▶ two queues ──▶ a gang takes back what is its queue's own ──▶ one that cannot run says why ──▶ stay up
 //! ```
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ mod args;
 mod dijob;
 mod narrator;
 mod ranktable;
+mod scheduling;
 mod serving;
 mod stopwatch;
 mod story;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::{Named, Pod};
-use muster_scheduler::reason::Eviction;
+use muster_scheduler::reason::{Eviction, Reason, Waiting};
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
@@ -151,11 +151,14 @@ impl Cluster {
             self.mark(&object::read(group), marks);
         }
         let postponed = self.postponed(&cycle.decisions);
+        let mut shared = Vec::new();
         for decision in &cycle.decisions.decisions {
             let pod = object::read(&decision.pod);
             let Some(known) = self.pods.get(&self.input.pods, &pod) else { continue };
             let uid = known.metadata.uid.clone();
             match decision.action {
+                // A part of a device is nobody's before the whole is held for all who share it.
+                Action::Bind if !decision.gpu_groups.is_empty() => shared.extend(group_of(known)),
                 // The rest of a group waits with it.
                 Action::Bind if self.is_promised(known) => {}
                 Action::Bind => {
@@ -176,6 +179,9 @@ impl Cluster {
                 }
                 Action::Pipeline => {}
             }
+        }
+        for group in shared {
+            cycle.decisions.reasons.insert(group, not_shared());
         }
         let (list, pods) = (&self.input.pods, &self.pods);
         let group_of = |pod: &Name| group_of(pods.get(list, pod)?);
@@ -203,6 +209,21 @@ impl Cluster {
         let evictions = decisions.decisions.iter().filter(|one| one.action == Action::Evict);
         let beneficiary = |one: &Decision| one.eviction.as_ref()?.beneficiary.clone();
         evictions.filter(on_its_way).filter_map(beneficiary).collect()
+    }
+}
+
+/// Why pods that share devices wait.
+fn not_shared() -> Waiting {
+    Waiting {
+        reason: Reason::Other,
+        message:
+            "it asks for a part of a device, and this coordinator does not reserve devices for \
+            sharing: ask for whole devices, or for slices (MIG, vNPU)"
+                .to_owned(),
+        pods: 0,
+        placed: 0,
+        needed: 0,
+        nodes: Default::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 
 use super::narrator::Narrator;
 use super::table::{WIDTH, short_ids, table};
-use super::{PROFILES, agents, dijob, ranktable, serving, training};
+use super::{PROFILES, agents, dijob, ranktable, scheduling, serving, training};
 use crate::World;
 use crate::world::jobset::{phase, selector, summary};
 use crate::world::{Ended, HeldDevices, Seen, until_told};
@@ -62,7 +62,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
 }
 
 /// Shows nodes, a JobSet on its way to completion, which pod had which devices, another JobSet that gets its rank table,
-/// TrainJobs that run to their end, ModelServings that get their tables, and a DIJob.
+/// TrainJobs that run to their end, ModelServings that get their tables, a DIJob, and queues that compete.
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
     agents::show(narrator, world).await?;
@@ -115,6 +115,8 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     serving::tell(narrator, world).await?;
     narrator.plain("");
     dijob::tell(narrator, world).await?;
+    narrator.plain("");
+    scheduling::tell(narrator, world).await?;
     narrator.plain("");
     show_commands(narrator, world).await
 }
