@@ -11,7 +11,8 @@ use super::{change, held, job, mpi, torch, workload};
 /// Jobs of each kind.
 const MANY: usize = 5;
 
-fn passes(world: &World) -> Result<u64> {
+/// Looks of the leader at TrainJobs.
+pub fn passes(world: &World) -> Result<u64> {
     let leader = world.coordinators()?.leader().context("nobody leads")?;
     let text = {
         let mut text = String::new();
@@ -81,7 +82,7 @@ async fn a_coordinator_that_begins_and_jobs_that_are_touched_need_no_write() -> 
 }
 
 /// Waits until a job's status says what its JobSet says, which does not change any more.
-async fn settled(world: &World, name: &str) -> Result<()> {
+pub async fn settled(world: &World, name: &str) -> Result<()> {
     world
         .until(&format!("the status of {name}"), async || {
             let (job, set) = (world.trainjob(name).await?, world.jobset(name).await?);
