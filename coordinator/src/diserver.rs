@@ -41,7 +41,8 @@ pub struct Settings {
     pub patience: Duration,
     /// How long a request may take, with what it waits for.
     pub longest: Duration,
-    /// How long a connection may be without a request, or its head may take: there is one clock for both.
+    /// How long a connection may be without a request, or its head may take: there is one clock for both. DI-engine asks once
+    /// a second.
     pub lasts: Duration,
     /// Where others listen that do not share our port.
     pub peers: Peers,
@@ -82,7 +83,7 @@ impl Default for Settings {
             most_connections: 4096,
             patience: Duration::from_secs(10),
             longest: Duration::from_secs(30),
-            lasts: Duration::from_secs(120),
+            lasts: Duration::from_secs(10),
             peers: Peers::default(),
         }
     }

@@ -20,6 +20,7 @@ pub mod behaviour;
 pub mod bench;
 pub mod delivery;
 pub mod demo;
+pub mod dijobs;
 pub mod footprint;
 pub mod placements;
 pub mod servings;

@@ -12,7 +12,9 @@ use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams};
 use muster_sandbox::Sandbox;
+use muster_sandbox::control::{self, Which};
 use muster_sandbox::kubelet::{Kubelets, NodeSpec};
+use serde_json::json;
 
 pub mod agents;
 mod cluster;
@@ -105,7 +107,14 @@ impl World {
             }
             _ => {
                 let nodes = plan.specs(folder.path(), None);
-                let sandbox = Sandbox::builder()
+                let mut builder = Sandbox::builder();
+                if plan.alone {
+                    let jobsets = control::crds(&Which { jobset: true, ..Which::none() });
+                    builder = jobsets
+                        .into_iter()
+                        .fold(builder.controllers(None), |all, crd| all.crd(crd));
+                }
+                let sandbox = builder
                     .strict(plan.strict)
                     .seed(plan.seed)
                     .port(plan.port)
@@ -115,6 +124,11 @@ impl World {
                     .await
                     .context("the sandbox does not start")?;
                 let client = sandbox.client();
+                if plan.alone {
+                    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+                        "metadata": {"name": "default", "namespace": "default"}});
+                    sandbox.create("/api/v1/namespaces/default/serviceaccounts", &account).await?;
+                }
                 (Place::Sandbox(Box::new(sandbox)), client, "default".to_owned())
             }
         };

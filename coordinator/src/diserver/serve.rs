@@ -55,7 +55,7 @@ impl DiServer {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.settings.lasts.max(self.settings.patience))
+            .header_read_timeout(self.settings.lasts)
             .max_buf_size(64 * 1024);
         let own = Arc::clone(&self);
         let service =

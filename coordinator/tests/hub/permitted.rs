@@ -23,7 +23,7 @@ const USED: [(&str, &str, &str); 6] = [
 const LEFT: [(&str, &str, &str); 5] = [
     ("", "pods", "update"),
     ("", "configmaps", "update"),
-    ("", "secrets", "update delete"),
+    ("", "secrets", "update patch delete"),
     ("apps", "deployments", "create"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "list create"),
 ];

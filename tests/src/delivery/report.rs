@@ -31,6 +31,16 @@ impl Report {
         self.plain(what, format!("{:.2} ms", millis(time)));
     }
 
+    /// A figure with a limit that other work on these cores does not explain away: it is a ratio of two times of this run.
+    pub fn strict(&mut self, what: &str, figure: f64, limit: f64, unit: &str) {
+        let met = figure <= limit;
+        let verdict = if met { "met" } else { "MISSED" };
+        self.plain(what, format!("{figure:.2} {unit}  limit {limit} {unit}: {verdict}"));
+        if !met {
+            self.missed.push(what.to_owned());
+        }
+    }
+
     /// A figure with a limit.
     pub fn limit(&mut self, what: &str, figure: f64, limit: f64, unit: &str) {
         let verdict = match () {

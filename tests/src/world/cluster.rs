@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::plan::{Plan, WORLD};
-use super::{Seen, until};
+use super::{Seen, training, until};
 
 /// Two schedulers of ours would give away the same devices twice, so worlds take turns.
 static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
@@ -149,6 +149,9 @@ impl Cluster {
         }
         if let Some(scheduler) = self.scheduler {
             scheduler.stop().await;
+        }
+        if let Err(error) = training::clear(self.client.clone(), &self.mark).await {
+            tracing::warn!(mark = self.mark, "runtimes left behind: {error:#}");
         }
         if let Err(error) = clear_nodes(&self.client, &self.mark).await {
             tracing::warn!(mark = self.mark, "nodes left behind: {error:#}");

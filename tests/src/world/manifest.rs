@@ -36,6 +36,7 @@ impl World {
     pub async fn create_object(&self, mut object: Value) -> anyhow::Result<Value> {
         if let Place::Cluster(cluster) = &self.place {
             keep_to(cluster.mark(), &mut object);
+            own_runtime(cluster.mark(), &mut object);
         }
         let api = self.api_of(&object).await?;
         let object: DynamicObject = serde_json::from_value(object)?;
@@ -104,6 +105,22 @@ fn keep_to(mark: &str, value: &mut Value) {
     }
 }
 
+/// Runtimes of all namespaces, and TrainJobs that name one, use the world's own names.
+fn own_runtime(mark: &str, object: &mut Value) {
+    const SHARED: &str = "ClusterTrainingRuntime";
+    let name = match object["kind"].as_str() {
+        Some(SHARED) => object.pointer_mut("/metadata/name"),
+        Some("TrainJob") => match object.pointer("/spec/runtimeRef/kind") {
+            Some(kind) if kind != SHARED => None,
+            _ => object.pointer_mut("/spec/runtimeRef/name"),
+        },
+        _ => None,
+    };
+    if let Some(Value::String(name)) = name {
+        *name = format!("{mark}-{name}");
+    }
+}
+
 fn bind_spec(mark: &str, spec: &mut Map<String, Value>) {
     let selector = spec.entry("nodeSelector").or_insert_with(|| json!({}));
     if let Some(selector) = selector.as_object_mut() {
@@ -118,6 +135,23 @@ fn bind_spec(mark: &str, spec: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runtimes_of_all_namespaces_have_names_of_their_world() {
+        let mut runtime = json!({"kind": "ClusterTrainingRuntime", "metadata": {"name": "plain"}});
+        own_runtime("w", &mut runtime);
+        assert_eq!(runtime["metadata"]["name"], "w-plain");
+        let mut job = json!({"kind": "TrainJob", "metadata": {"name": "job"},
+            "spec": {"runtimeRef": {"name": "plain"}}});
+        own_runtime("w", &mut job);
+        assert_eq!(
+            (&job["spec"]["runtimeRef"]["name"], &job["metadata"]["name"]),
+            (&json!("w-plain"), &json!("job"))
+        );
+        job["spec"]["runtimeRef"] = json!({"name": "own", "kind": "TrainingRuntime"});
+        own_runtime("w", &mut job);
+        assert_eq!(job["spec"]["runtimeRef"]["name"], "own");
+    }
 
     #[test]
     fn a_pod_template_deep_in_an_object_is_kept_on_the_nodes_of_its_world() {

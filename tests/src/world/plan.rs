@@ -27,6 +27,7 @@ pub struct Plan {
     pub(super) agents: bool,
     pub(super) coordinators: usize,
     pub(super) choices: Choices,
+    pub(super) alone: bool,
 }
 
 /// What a node has on the disk.
@@ -111,6 +112,12 @@ impl Plan {
     /// With other settings of the coordinators.
     pub fn choices(mut self, choices: Choices) -> Self {
         self.choices = choices;
+        self
+    }
+
+    /// Without the controllers that a cluster brings along: nobody writes but who is tested, and who tests. The kinds are there.
+    pub fn alone(mut self) -> Self {
+        self.alone = true;
         self
     }
 

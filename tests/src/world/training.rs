@@ -1,11 +1,14 @@
 //! TrainJobs and their runtimes, as tests see them.
 
-use kube::api::{Api, DynamicObject};
+use anyhow::Context;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, LogParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use kube::{Client, ResourceExt};
+use serde_json::{Value, json};
 
 use super::serving::condition_of;
-use super::{Seen, World};
+use super::{Place, Seen, World};
 
 const GROUP: &str = "trainer.kubeflow.org";
 
@@ -22,10 +25,31 @@ impl World {
         Api::namespaced_with(self.client(), self.namespace(), &resource)
     }
 
+    /// What something without a namespace is called that is created under this name: others use a real cluster too.
+    pub fn own(&self, name: &str) -> String {
+        match &self.place {
+            Place::Sandbox(_) => name.to_owned(),
+            Place::Cluster(cluster) => format!("{}-{name}", cluster.mark()),
+        }
+    }
+
+    /// What the first container of a pod has said. A real API server would ask its kubelet, and ours serve no logs over HTTP:
+    /// they are asked themselves.
+    pub async fn said(&self, pod: &Pod) -> anyhow::Result<String> {
+        let name = pod.name_any();
+        if let Place::Sandbox(_) = &self.place {
+            return Ok(self.api::<Pod>().logs(&name, &LogParams::default()).await?);
+        }
+        let container = pod.spec.iter().flat_map(|spec| &spec.containers).next();
+        let container = &container.context("a pod without containers")?.name;
+        let kubelets = self.kubelets().context("a world without nodes")?;
+        let lines = kubelets.logs().get(self.namespace(), &name, container);
+        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+    }
+
     /// The runtimes of all namespaces.
     pub fn cluster_runtimes(&self) -> Api<DynamicObject> {
-        let resource = resource("ClusterTrainingRuntime", "clustertrainingruntimes");
-        Api::all_with(self.client(), &resource)
+        shared(self.client())
     }
 
     /// One TrainJob as it is now.
@@ -72,6 +96,29 @@ impl World {
         let what = format!("{condition}={status} of TrainJob {name}");
         self.until(&what, async || self.look_at_trainjob(name, condition, status).await).await
     }
+}
+
+fn shared(client: Client) -> Api<DynamicObject> {
+    Api::all_with(client, &resource("ClusterTrainingRuntime", "clustertrainingruntimes"))
+}
+
+/// Takes away the runtimes of a world that has ended: nobody is left who would let them go.
+pub(super) async fn clear(client: Client, mark: &str) -> anyhow::Result<()> {
+    let api = shared(client);
+    let all = match api.list(&ListParams::default()).await {
+        // The kind was never there.
+        Err(kube::Error::Api(refused)) if refused.code == 404 => return Ok(()),
+        all => all?.items,
+    };
+    let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    for name in all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(mark)) {
+        api.delete(&name, &DeleteParams::default()).await?;
+        match api.patch(&name, &PatchParams::default(), &free).await {
+            Err(kube::Error::Api(refused)) if refused.code == 404 => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
 }
 
 fn resource(kind: &str, plural: &str) -> ApiResource {

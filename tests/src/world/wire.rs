@@ -1,4 +1,4 @@
-//! The wire between one coordinator and the API server, to be cut, or to be slow for one write.
+//! The wire between one coordinator and the API server, to be cut, or to be slow for one write or for what is read.
 
 use std::sync::Arc;
 
@@ -19,12 +19,15 @@ type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 #[derive(Clone, Debug)]
 pub struct Wire {
     cut: watch::Sender<bool>,
+    /// What the path of a read has whose answer does not come.
+    frozen: watch::Sender<Option<String>>,
     /// What the path of a write has that is to be held back, and what it became.
     held: Arc<Mutex<Option<Hold>>>,
 }
 
 #[derive(Debug)]
 struct Hold {
+    create: bool,
     path: String,
     release: watch::Receiver<bool>,
     caught: watch::Sender<bool>,
@@ -45,7 +48,8 @@ impl Wire {
     /// One that works.
     #[allow(clippy::new_without_default, reason = "a wire is made on purpose")]
     pub fn new() -> Self {
-        Self { cut: watch::Sender::new(false), held: Arc::default() }
+        let (cut, frozen) = (watch::Sender::new(false), watch::Sender::new(None));
+        Self { cut, frozen, held: Arc::default() }
     }
 
     /// A client at the end of this wire.
@@ -66,13 +70,32 @@ impl Wire {
         self.cut.send_replace(false);
     }
 
+    /// From now on lists and watches whose path ends so say nothing more.
+    pub fn freeze(&self, path: &str) {
+        self.frozen.send_replace(Some(path.to_owned()));
+    }
+
+    /// They go on where they were.
+    pub fn thaw(&self) {
+        self.frozen.send_replace(None);
+    }
+
     /// Holds the next server-side apply back whose path has this in it. When it is let go it is sent even if the wire is cut by
     /// then, as a packet would be that was long on its way.
     pub fn hold_apply(&self, path: &str) -> Held {
+        self.hold(path, false)
+    }
+
+    /// The same for the next create.
+    pub fn hold_create(&self, path: &str) -> Held {
+        self.hold(path, true)
+    }
+
+    fn hold(&self, path: &str, create: bool) -> Held {
         let (release, released) = watch::channel(false);
         let (caught, is_caught) = watch::channel(false);
         let (answered, answer) = watch::channel(None);
-        let hold = Hold { path: path.to_owned(), release: released, caught, answered };
+        let hold = Hold { create, path: path.to_owned(), release: released, caught, answered };
         *self.held.lock() = Some(hold);
         Held { release, caught: is_caught, answered: answer }
     }
@@ -84,6 +107,8 @@ impl Wire {
             return Ok(sent.await??.map(BodyExt::boxed_unsync));
         }
         let (mut cut, mut later) = (self.cut.subscribe(), self.cut.subscribe());
+        let reads = request.method() == Method::GET;
+        let (path, frozen) = (request.uri().path().to_owned(), self.frozen.subscribe());
         tokio::select! {
             biased;
             _cut = cut.wait_for(|cut| *cut) => anyhow::bail!("the wire is cut"),
@@ -92,6 +117,16 @@ impl Wire {
                 // A watch ends with the wire.
                 let until = async move { drop(later.wait_for(|cut| *cut).await) };
                 let frames = BodyStream::new(body).take_until(Box::pin(until));
+                let frames = frames.then(move |frame| {
+                    let (path, mut frozen) = (path.clone(), frozen.clone());
+                    async move {
+                        let flows = |at: &Option<String>| {
+                            !reads || at.as_ref().is_none_or(|at| !path.ends_with(at))
+                        };
+                        drop(frozen.wait_for(flows).await);
+                        frame
+                    }
+                });
                 Ok(Response::from_parts(parts, StreamBody::new(frames).boxed_unsync()))
             }
         }
@@ -101,8 +136,10 @@ impl Wire {
         let mut held = self.held.lock();
         let wanted = |hold: &mut Hold| {
             let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            request.method() == Method::PATCH
-                && kind.is_some_and(|kind| kind.contains("apply-patch"))
+            let applies = request.method() == Method::PATCH
+                && kind.is_some_and(|kind| kind.contains("apply-patch"));
+            let creates = request.method() == Method::POST;
+            (if hold.create { creates } else { applies })
                 && request.uri().path().contains(&hold.path)
         };
         held.take_if(wanted)

@@ -3,6 +3,7 @@
 mod crash;
 mod crowd;
 mod ding;
+mod doubt;
 mod refusals;
 
 use std::collections::BTreeSet;

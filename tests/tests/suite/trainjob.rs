@@ -2,14 +2,16 @@
 
 mod faults;
 mod finalizers;
+mod groups;
 mod hands;
+mod once;
 mod refusals;
 mod resync;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube::ResourceExt;
-use kube::api::{ListParams, LogParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use muster_sandbox::hardware::Profile;
 use muster_sandbox::kubelet::names;
 use muster_tests::World;
@@ -111,7 +113,7 @@ pub async fn event(world: &World, job: &str, reason: &str) -> Result<String> {
 async fn logs(world: &World, pods: &[Pod]) -> Result<String> {
     let mut all = String::new();
     for pod in pods {
-        let log = world.api::<Pod>().logs(&pod.name_any(), &LogParams::default()).await?;
+        let log = world.said(pod).await?;
         // The kubelet's own last word is not theirs.
         log.lines().filter(|line| *line != "exit 0").for_each(|line| all += &format!("{line}\n"));
     }

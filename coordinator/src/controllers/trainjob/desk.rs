@@ -31,6 +31,8 @@ struct Desk {
     keys: HashMap<tokio::task::Id, Key>,
     /// The job of each thing, by its place.
     owners: HashMap<(Thing, String, String), String>,
+    /// How often anything has changed that is no job's.
+    surroundings: u64,
 }
 
 /// Looks after all TrainJobs until it is stopped, or until this coordinator does not lead any more.
@@ -49,6 +51,7 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
         tasks: JoinSet::new(),
         keys: HashMap::new(),
         owners: HashMap::new(),
+        surroundings: 0,
     };
     desk.everything();
     loop {
@@ -91,7 +94,9 @@ impl Desk {
             && let Some((key, kept)) = self.queue.take()
         {
             let (sources, outlets) = (self.sources.clone(), self.outlets.clone());
-            let task = self.tasks.spawn(Looker { sources, outlets, key: key.clone() }.look(kept));
+            let surroundings = self.surroundings;
+            let looker = Looker { sources, outlets, key: key.clone(), surroundings };
+            let task = self.tasks.spawn(looker.look(kept));
             self.keys.insert(task.id(), key);
         }
     }
@@ -124,6 +129,9 @@ impl Desk {
     }
 
     fn take(&mut self, change: Change) {
+        if !matches!(change, Change::Job(_) | Change::Thing(..)) {
+            self.surroundings += 1;
+        }
         match change {
             Change::Job(key) => self.queue.poke(&key),
             Change::Thing(thing, namespace, name) => self.thing(thing, namespace, name),

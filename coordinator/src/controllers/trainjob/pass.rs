@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::kinds::{Job, Thing, Written as _, controller, resource};
 use super::queue::Next;
 use super::shown::JobLine;
-use super::view::{BELIEVED, Kept, View, identity};
+use super::view::{Asked, BELIEVED, Kept, View, identity};
 use super::{Key, Outlets, Sources};
 use crate::write::WriteError;
 
@@ -28,6 +28,8 @@ pub struct Looker {
     pub outlets: Outlets,
     /// The job.
     pub key: Key,
+    /// How often anything has changed that is no job's.
+    pub surroundings: u64,
 }
 
 /// What came of a look.
@@ -65,6 +67,11 @@ impl Looker {
 
     async fn pass(&self, kept: &mut Kept) -> Result<Next, Deposed> {
         kept.tidy(&self.sources, &self.key, Instant::now());
+        // Most changes are echoes of our own writes.
+        if kept.is_settled(&self.sources, &self.key, self.surroundings) {
+            return Ok(Next::Done(kept.waits().then_some(BELIEVED)));
+        }
+        kept.unsettle();
         let Some(object) = kept.job(&self.sources, &self.key) else { return Ok(Next::Gone) };
         let mut job: TrainJob = match serde_json::from_value(object) {
             Ok(job) => job,
@@ -80,15 +87,23 @@ impl Looker {
             return Ok(Next::Done(None));
         }
         let now = Timestamp::now();
+        let asked = Asked::default();
+        // Whether it is late is looked at below, whatever the plan asks for.
+        self.view(kept, &asked).ask(Thing::JobSet, &self.key.name);
         let begun = Instant::now();
-        let mut plan = self.decide(&job, kept, now, |pass| pass.plan());
+        let mut plan = self.decide(&job, (kept, &asked), now, |pass| pass.plan());
         let mut thought = begun.elapsed();
+        for (api_version, kind, name) in plan.apply.iter().map(identity) {
+            if let Some(thing) = Thing::of(api_version, kind) {
+                self.view(kept, &asked).ask(thing, name);
+            }
+        }
         let mut applied = self.apply(&job, &plan, kept).await?;
         for _ in 0..MOST_SURPRISES {
             if !matches!(applied, Applied::WasThere) {
                 break;
             }
-            plan = self.decide(&job, kept, now, |pass| pass.plan());
+            plan = self.decide(&job, (kept, &asked), now, |pass| pass.plan());
             applied = self.apply(&job, &plan, kept).await?;
         }
         let failure = match applied {
@@ -97,7 +112,8 @@ impl Looker {
             Applied::Not(error) => Some(error),
         };
         let begun = Instant::now();
-        let outcome = self.decide(&job, kept, now, |pass| pass.settle(&plan, failure.as_deref()));
+        let settle = |pass: &Pass<'_>| pass.settle(&plan, failure.as_deref());
+        let outcome = self.decide(&job, (kept, &asked), now, settle);
         thought += begun.elapsed();
         self.outlets.metrics.looked(thought);
         let mut trouble = outcome.error.clone();
@@ -114,6 +130,10 @@ impl Looker {
             self.outlets.metrics.failed("pass");
             return Ok(Next::Failed);
         }
+        // What time alone changes is looked at again.
+        if outcome.requeue.is_none() {
+            kept.settle(job.metadata.resource_version.clone(), self.surroundings, asked);
+        }
         let believed = kept.waits().then_some(BELIEVED);
         Ok(Next::Done(outcome.requeue.into_iter().chain(believed).min()))
     }
@@ -121,7 +141,7 @@ impl Looker {
     fn decide<T>(
         &self,
         job: &TrainJob,
-        kept: &Kept,
+        (kept, asked): (&Kept, &Asked),
         now: Timestamp,
         ask: impl FnOnce(&Pass<'_>) -> T,
     ) -> T {
@@ -129,10 +149,14 @@ impl Looker {
         let mut seed = [0u8; 64];
         rand::rng().fill_bytes(&mut seed);
         let keys = Keys { seed: Some(seed), curve_of_uid: false };
-        let view = View { sources: &self.sources, kept, namespace: &self.key.namespace };
+        let view = self.view(kept, asked);
         let context = Context { cluster: &view, settings: &rules.settings, keys: &keys };
         let (registry, runtimes) = (&rules.registry, &rules.runtimes);
         ask(&Pass { job, context, registry, runtimes, now })
+    }
+
+    fn view<'a>(&'a self, kept: &'a Kept, asked: &'a Asked) -> View<'a> {
+        View { sources: &self.sources, kept, namespace: &self.key.namespace, asked }
     }
 
     /// Applies what differs, in order. Keys and the snapshot are created: what the watch has not shown yet, an earlier
@@ -145,8 +169,7 @@ impl Looker {
     ) -> Result<Applied, Deposed> {
         let writer = &self.outlets.writer;
         for wanted in &plan.apply {
-            let view = View { sources: &self.sources, kept, namespace: &self.key.namespace };
-            if view.has(wanted) {
+            if self.view(kept, &Asked::default()).has(wanted) {
                 continue;
             }
             let (api_version, kind, _) = identity(wanted);

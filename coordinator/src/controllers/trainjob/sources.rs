@@ -125,6 +125,25 @@ impl Sources {
         }
     }
 
+    /// The version of the same.
+    pub fn version(&self, thing: Thing, namespace: &str, name: &str) -> Option<String> {
+        fn of<K: Resource<DynamicType = ()> + Clone>(
+            watch: &Watch<K>,
+            namespace: &str,
+            name: &str,
+        ) -> Option<String> {
+            watch.named(namespace, name)?.meta().resource_version.clone()
+        }
+        match thing {
+            Thing::ConfigMap => of(&self.config_maps, namespace, name),
+            Thing::Secret => of(&self.secrets, namespace, name),
+            Thing::JobSet => of(&self.job_sets, namespace, name),
+            Thing::Coscheduling => of(&self.coscheduling, namespace, name),
+            Thing::Volcano => of(&self.volcano, namespace, name),
+            Thing::Kai => of(&self.kai, namespace, name),
+        }
+    }
+
     /// A runtime, read once per version.
     fn read(&self, id: RuntimeId) -> Option<Arc<Runtime>> {
         let (kind, namespace, name) = &id;

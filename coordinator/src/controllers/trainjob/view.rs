@@ -1,5 +1,6 @@
 //! What one job sees: the caches, and what was just written for it and is not in them yet.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,24 @@ pub struct Kept {
     unwatched: BTreeMap<(String, String), Value>,
     /// The last event.
     said: Option<(Instant, String)>,
+    /// What the last look was at, if it has left nothing to do.
+    settled: Option<Basis>,
 }
+
+/// What a look was at, by version. As long as it is the same another look would say the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Basis {
+    job: String,
+    surroundings: u64,
+    things: Versions,
+}
+
+/// Of which version each thing is, if it is there.
+type Versions = BTreeMap<(Thing, String), Option<String>>;
+
+/// What was asked for during a look, as it was when it was first asked for.
+#[derive(Debug, Default)]
+pub struct Asked(RefCell<Versions>);
 
 /// What one job sees.
 pub struct View<'a> {
@@ -47,6 +65,8 @@ pub struct View<'a> {
     pub kept: &'a Kept,
     /// Its namespace.
     pub namespace: &'a str,
+    /// What it has asked for.
+    pub asked: &'a Asked,
 }
 
 // === impl Kept ===
@@ -56,8 +76,7 @@ impl Kept {
     pub fn tidy(&mut self, sources: &Sources, key: &Key, now: Instant) {
         let old = |at: &Instant| now.duration_since(*at) >= BELIEVED;
         self.made.retain(|(thing, name), (at, object)| {
-            let live = sources.metadata(*thing, &key.namespace, name);
-            let version = live.and_then(|live| live.resource_version);
+            let version = sources.version(*thing, &key.namespace, name);
             !old(at) && version.is_none_or(|version| is_newer(version_of(object), &version))
         });
         let job = sources.jobs.named(&key.namespace, &key.name);
@@ -70,6 +89,46 @@ impl Kept {
     /// Whether something is not in the caches yet.
     pub fn waits(&self) -> bool {
         !self.made.is_empty() || self.job.is_some()
+    }
+
+    /// Whether nothing that the last look was at has changed since, but for what it wrote itself.
+    pub fn is_settled(&self, sources: &Sources, key: &Key, surroundings: u64) -> bool {
+        let Some(settled) = &self.settled else { return false };
+        let Some(cached) = sources.jobs.named(&key.namespace, &key.name) else { return false };
+        let job = match &self.job {
+            Some((_, object)) => Some(version_of(object)),
+            None => cached.metadata.resource_version.as_deref(),
+        };
+        let same = |(at, version): (&(Thing, String), &Option<String>)| {
+            self.version(sources, &key.namespace, at) == *version
+        };
+        settled.surroundings == surroundings
+            && job == Some(&settled.job)
+            && settled.things.iter().all(same)
+    }
+
+    /// A look at this version of the job has left nothing to do until something changes of what it has asked for.
+    pub fn settle(&mut self, job: Option<String>, surroundings: u64, asked: Asked) {
+        let mut things = asked.0.into_inner();
+        // What it has written is as it shall be.
+        for (at, (_, object)) in &self.made {
+            things.insert(at.clone(), Some(version_of(object).to_owned()));
+        }
+        let written = self.job.as_ref().map(|(_, object)| version_of(object).to_owned());
+        let basis = |job| Basis { job, surroundings, things };
+        self.settled = written.or(job).map(basis);
+    }
+
+    /// There is something to do.
+    pub fn unsettle(&mut self) {
+        self.settled = None;
+    }
+
+    fn version(&self, sources: &Sources, namespace: &str, at: &(Thing, String)) -> Option<String> {
+        match self.made.get(at) {
+            Some((_, object)) => Some(version_of(object).to_owned()),
+            None => sources.version(at.0, namespace, &at.1),
+        }
     }
 
     /// The job, as it is now.
@@ -157,7 +216,18 @@ impl View<'_> {
         }
     }
 
+    /// Something counts for what is decided.
+    pub fn ask(&self, thing: Thing, name: &str) {
+        let at = (thing, name.to_owned());
+        let version = || self.kept.version(self.sources, self.namespace, &at);
+        let mut asked = self.asked.0.borrow_mut();
+        if !asked.contains_key(&at) {
+            asked.insert(at.clone(), version());
+        }
+    }
+
     fn made(&self, thing: Thing, name: &str) -> Option<&Value> {
+        self.ask(thing, name);
         self.kept.made.get(&(thing, name.to_owned())).map(|(_, object)| object)
     }
 
@@ -193,6 +263,7 @@ impl Cluster for View<'_> {
     }
 
     fn secret(&self, namespace: &str, name: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+        self.ask(Thing::Secret, name);
         self.sources.secret(namespace, name)
     }
 

@@ -22,8 +22,8 @@ use super::endpoint::Endpoint;
 
 /// The largest answer that is read.
 const MAX_ANSWER: usize = 3 * 1024 * 1024;
-/// Idle connections kept per webhook.
-const MAX_IDLE: usize = 8;
+/// Idle connections kept per webhook: a handshake costs more than many calls.
+const MAX_IDLE: usize = 64;
 
 type Connection = SendRequest<Full<Bytes>>;
 type Key = (String, String, Vec<u8>);

@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
 use muster_tests::World;
+use muster_tests::world::coordinators::Choices;
 use muster_tests::world::dijob::selector;
 use serde_json::{Value, json};
 
@@ -13,9 +14,13 @@ const FAILED: &str = "/v1alpha1/replicas/failed";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_makes_no_sense_is_refused_and_nothing_is_half_made() -> Result<()> {
+    // Other tests of a lasting cluster have made the one with the usual name.
+    let mut choices = Choices::default();
+    choices.dijob.make.aggregator_name = "not-made".to_owned();
     World::new()
         .nodes(1)
         .coordinators(1)
+        .choices(choices)
         .run(async |world| {
             running(world, "good", "Running").await?;
             let mut serial = job("serial", "Running");
@@ -65,7 +70,7 @@ async fn what_makes_no_sense_is_refused_and_nothing_is_half_made() -> Result<()>
                     REPLICAS,
                     asked(&space, good, one(), json!({"replicas": 1, "gpus": 4})),
                     404,
-                    "AGConfig: di-system/aggregator-config not exists in cache".to_owned(),
+                    "AGConfig: di-system/not-made not exists in cache".to_owned(),
                 ),
                 (
                     "POST",

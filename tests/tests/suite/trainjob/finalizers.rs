@@ -35,25 +35,26 @@ async fn a_runtime_has_its_finalizer_as_long_as_jobs_use_it_also_when_nobody_was
             own["kind"] = json!("TrainingRuntime");
             world.create_object(own).await?;
             let (cluster, local) = (world.cluster_runtimes(), world.runtimes());
+            let shared = &world.own("shared");
             world.train(job("one", "shared", 1)).await?;
             world.train(job("two", "shared", 1)).await?;
             let mut three = job("three", "own", 1);
             three["spec"]["runtimeRef"]["kind"] = json!("TrainingRuntime");
             world.train(three).await?;
-            has(world, &cluster, "shared", &["example.com/mine", IN_USE]).await?;
+            has(world, &cluster, shared, &["example.com/mine", IN_USE]).await?;
             has(world, &local, "own", &[IN_USE]).await?;
             let jobs = world.trainjobs();
             jobs.delete("one", &DeleteParams::default()).await?;
             jobs.delete("three", &DeleteParams::default()).await?;
             has(world, &local, "own", &[]).await?;
-            has(world, &cluster, "shared", &["example.com/mine", IN_USE]).await?;
+            has(world, &cluster, shared, &["example.com/mine", IN_USE]).await?;
             // The last one goes while no coordinator runs.
             let number = world.coordinators()?.iter().map(|one| one.number).next().unwrap_or(0);
             world.coordinators_mut()?.end(number).await?;
             jobs.delete("two", &DeleteParams::default()).await?;
-            has(world, &cluster, "shared", &["example.com/mine", IN_USE]).await?;
+            has(world, &cluster, shared, &["example.com/mine", IN_USE]).await?;
             world.add_coordinator().await?;
-            has(world, &cluster, "shared", &["example.com/mine"]).await
+            has(world, &cluster, shared, &["example.com/mine"]).await
         })
         .await
 }

@@ -11,6 +11,7 @@ use muster_tests::world::Seen;
 use muster_tests::world::jobset::selector;
 use serde_json::{Value, json};
 
+use super::groups::{definition, forget, groups};
 use super::{complete, event, held, job, torch, workload};
 
 /// As if the webhook had never been installed.
@@ -32,9 +33,11 @@ async fn a_job_whose_runtime_is_not_there_says_so_and_goes_on_when_it_comes() ->
                 })
                 .await?;
             let note = event(world, "early", "TrainJobResourcesCreationFailed").await?;
-            let expected = "TrainJob resources reconciliation failed: not found \
-                ClusterTrainingRuntime specified in TrainJob: \
-                clustertrainingruntimes.trainer.kubeflow.org \"late\" not found";
+            let expected = format!(
+                "TrainJob resources reconciliation failed: not found ClusterTrainingRuntime specified in \
+                 TrainJob: clustertrainingruntimes.trainer.kubeflow.org \"{}\" not found",
+                world.own("late")
+            );
             assert_eq!(note, expected);
             world.create_object(torch("late", held())).await?;
             workload(world, "early").await?;
@@ -73,13 +76,13 @@ async fn a_runtime_that_is_changed_and_deleted_stays_what_it_was_for_its_jobs() 
             world.create_object(torch("fleeting", held())).await?;
             world.train(job("steady", "fleeting", 1)).await?;
             world.pods_in(&selector("steady"), 1, "Running").await?;
-            let api = world.cluster_runtimes();
+            let (api, fleeting) = (world.cluster_runtimes(), &world.own("fleeting"));
             let path = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/containers/0/image";
             let other = json!([{"op": "replace", "path": path, "value": "other:1"}]);
             let other = Patch::<()>::Json(serde_json::from_value(other)?);
-            api.patch("fleeting", &PatchParams::default(), &other).await?;
-            api.delete("fleeting", &DeleteParams::default()).await?;
-            let there = api.get("fleeting").await?;
+            api.patch(fleeting, &PatchParams::default(), &other).await?;
+            api.delete(fleeting, &DeleteParams::default()).await?;
+            let there = api.get(fleeting).await?;
             ensure!(there.metadata.deletion_timestamp.is_some(), "it waits for its jobs");
             // What runs is lost, and made again as it was.
             world.jobsets().delete("steady", &DeleteParams::background()).await?;
@@ -100,7 +103,7 @@ async fn a_runtime_that_is_changed_and_deleted_stays_what_it_was_for_its_jobs() 
             world.trainjobs().delete("steady", &DeleteParams::default()).await?;
             world
                 .until("the end of the runtime", async || {
-                    let found = api.get_opt("fleeting").await?;
+                    let found = api.get_opt(fleeting).await?;
                     Ok(found.map_or(Seen::Yes(()), |it| {
                         Seen::NotYet(format!("{:?}", it.metadata.finalizers))
                     }))
@@ -187,6 +190,7 @@ async fn a_snapshot_that_is_somebody_elses_is_named_and_left() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_needs_a_kind_which_the_cluster_learns_later_goes_on_then() -> Result<()> {
+    const GROUP: &str = "scheduling.x-k8s.io";
     World::new()
         .coordinators(1)
         .run(async |world| {
@@ -197,26 +201,11 @@ async fn a_job_that_needs_a_kind_which_the_cluster_learns_later_goes_on_then() -
             world.train(job("together", "gang", 3)).await?;
             let note = event(world, "together", "TrainJobResourcesCreationFailed").await?;
             ensure!(note.contains("PodGroup together"), "{note}");
-            let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-            let definition = json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-                "metadata": {"name": "podgroups.scheduling.x-k8s.io",
-                    "annotations": {"api-approved.kubernetes.io": "https://example.com"}},
-                "spec": {"group": "scheduling.x-k8s.io", "scope": "Namespaced",
-                    "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup",
-                        "listKind": "PodGroupList"},
-                    "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                        "schema": {"openAPIV3Schema": any}}]}});
-            world.create_object(definition).await?;
+            world.create_object(definition(GROUP, "v1alpha1")).await?;
             workload(world, "together").await?;
-            let kind =
-                kube::core::GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup");
-            let resource = kube::core::ApiResource::from_gvk_with_plural(&kind, "podgroups");
-            let groups: Api<kube::api::DynamicObject> =
-                Api::namespaced_with(world.client(), world.namespace(), &resource);
-            let group = groups.get("together").await?;
+            let group = groups(world, GROUP, "v1alpha1").get("together").await?;
             assert_eq!(group.data["spec"]["minMember"], 3, "{}", group.data);
-            Ok(())
+            forget(world, GROUP).await
         })
         .await
 }

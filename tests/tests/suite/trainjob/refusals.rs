@@ -35,7 +35,7 @@ async fn what_is_wrong_with_jobs_and_runtimes_is_said_with_its_field() -> Result
             refused(
                 world,
                 job("lost", "nowhere", 1),
-                &["spec.RuntimeRef", "\"nowhere\" not found", "must be created"],
+                &["spec.RuntimeRef", "nowhere\" not found", "must be created"],
             )
             .await?;
             let mut odd = job("odd", "plain", 1);
