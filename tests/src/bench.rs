@@ -10,6 +10,8 @@ const AGENTS_WRITE: usize = 4;
 
 /// Runs it; what it measures is done with a runtime of the agents' own.
 pub fn run(name: &str, measure: impl AsyncFnOnce(&Handle) -> anyhow::Result<bool>) -> ExitCode {
+    // A thousand programs in one: each takes new memory when a table comes, and a huge page is two mebibytes to clear.
+    let _as_it_is = nix::sys::prctl::set_thp_disable(true);
     let run = || -> anyhow::Result<bool> {
         let runtime = two().build()?;
         let agents = two().max_blocking_threads(AGENTS_WRITE).build()?;
