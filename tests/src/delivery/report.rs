@@ -31,7 +31,7 @@ impl Report {
         self.plain(what, format!("{:.2} ms", millis(time)));
     }
 
-    /// A figure with a limit that other work on these cores does not explain away: it is a ratio of two times of this run.
+    /// A figure with a limit that counts as it is: no noise is allowed for, so measure when nothing else runs.
     pub fn strict(&mut self, what: &str, figure: f64, limit: f64, unit: &str) {
         let met = figure <= limit;
         let verdict = if met { "met" } else { "MISSED" };
