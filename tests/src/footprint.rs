@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 use crate::World;
 use crate::world::{HOLD, Seen};
 
-mod process;
+pub(crate) mod process;
 pub(crate) mod table;
 
 use process::Usage;

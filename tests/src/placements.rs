@@ -10,6 +10,7 @@
 //! One process: the API server with its kubelets on one runtime, the coordinator on its own, the loop beside.
 
 mod arrivals;
+mod footprint;
 mod load;
 
 use std::process::ExitCode;
@@ -30,6 +31,9 @@ const SHARE: f64 = 0.6;
 /// What the others may take.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// MiB that the coordinator may need.
+const MEMORY: f64 = 256.0;
+
 /// Settings.
 #[derive(Debug, clap::Parser)]
 #[command(name = "placements", about = "How fast the scheduler places pods")]
@@ -43,6 +47,12 @@ pub struct Args {
     /// Devices that a starved queue asks for
     #[arg(long, default_value_t = 256)]
     reclaim: u32,
+    /// The coordinator's program, built for release: its memory is measured too
+    #[arg(long)]
+    program: Option<std::path::PathBuf>,
+    /// Nodes of the cluster in which its memory is measured; eight pods on each
+    #[arg(long, default_value_t = 5000)]
+    large: u32,
 }
 
 /// What was seen.
@@ -83,6 +93,17 @@ async fn measure(args: Args) -> anyhow::Result<bool> {
         &format!("d. {} devices for a starved queue, until pods are told to go", args.reclaim),
         run.evictions,
     );
+    if let Some(program) = &args.program {
+        eprintln!(
+            "{} nodes and {} pods, and the coordinator's program …",
+            args.large,
+            args.large * 8
+        );
+        let memory = footprint::measure(program, args.large).await?;
+        report.part(&format!("{} nodes, {} pods", args.large, args.large * 8));
+        report.plain("the coordinator's memory now", format!("{:.0} MiB", memory.now));
+        report.limit("e. the most that it was", memory.most, MEMORY, "MiB");
+    }
     Ok(report.verdict())
 }
 

@@ -16,9 +16,9 @@ use crate::world::{Seen, World, until};
 /// The scheduler's name.
 pub const OURS: &str = SCHEDULER;
 /// What pods ask for.
-const DEVICE: &str = "huawei.com/Ascend910";
+pub const DEVICE: &str = "huawei.com/Ascend910";
 /// Requests at once.
-const AT_ONCE: usize = 16;
+pub const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Makes pods.
