@@ -1,4 +1,5 @@
 //! What a cycle orders, and what comes of it, case by case.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::object::name;

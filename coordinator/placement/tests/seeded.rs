@@ -3,6 +3,7 @@
 //!
 //! What must hold at every step: no pod is bound twice, no device is given twice. And in the end, when everything has been heard and
 //! nothing fails any more: no gang is half-bound.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 #[path = "seeded/world.rs"]
 mod world;

@@ -160,7 +160,7 @@ impl Desk {
 
     fn take(&mut self, change: Change) {
         match change {
-            Change::Put(object) => self.cluster.put(object),
+            Change::Put(object) => self.cluster.put(*object),
             Change::Gone(kind, name) => self.remove(kind, &name),
             Change::Listed(kind, names) => {
                 for gone in self.cluster.names(kind) {

@@ -35,7 +35,7 @@ const PAGE: u32 = 500;
 #[derive(Debug)]
 pub enum Change {
     /// An object is there, or is another.
-    Put(Object),
+    Put(Box<Object>),
     /// A pod that has no group yet, as it is written.
     Ungrouped(Name, Box<RawValue>),
     /// An object is gone.
@@ -127,7 +127,7 @@ impl Watching {
             let mut changes = Vec::new();
             match seen.lean {
                 Ok(lean) => {
-                    changes.push(Change::Put(lean.object()));
+                    changes.push(Change::Put(Box::new(lean.object())));
                     changes.extend(seen.text.map(|text| Change::Ungrouped(name, text)));
                 }
                 Err(why) => changes.push(Change::Unreadable(T::OF, name, why)),
@@ -146,7 +146,7 @@ impl Watching {
             let (namespace, name) = named(&seen.metadata);
             let metadata =
                 Meta { namespace: namespace.into(), name: name.into(), ..Meta::default() };
-            vec![Change::Put(Object::ConfigMap(input::ConfigMap { metadata }))]
+            vec![Change::Put(Box::new(Object::ConfigMap(input::ConfigMap { metadata })))]
         })
         .await;
     }

@@ -28,7 +28,7 @@ enum Order {
 }
 
 enum Heard {
-    Put(Object),
+    Put(Box<Object>),
     Gone(Kind, Name),
 }
 
@@ -171,7 +171,7 @@ impl World {
         let least = self.dice(3) as u32 + 1;
         let queue = if self.dice(2) == 0 { "low" } else { "high" };
         self.groups.insert(group.clone(), (least, queue));
-        self.heard.push_back(Heard::Put(group_object(&group, least, queue)));
+        self.heard.push_back(Heard::Put(Box::new(group_object(&group, least, queue))));
         let devices = 1 << self.dice(3);
         for number in 0..least + self.dice(2) as u32 {
             let name = format!("{group}-{number}");
@@ -190,7 +190,7 @@ impl World {
     fn hear(&mut self) {
         for _ in 0..=self.dice(6) {
             match self.heard.pop_front() {
-                Some(Heard::Put(object)) => self.cluster.put(object),
+                Some(Heard::Put(object)) => self.cluster.put(*object),
                 Some(Heard::Gone(kind, name)) => self.cluster.remove(kind, &name),
                 None => return,
             }
@@ -295,13 +295,13 @@ impl World {
             }
         } else {
             self.let_go();
-            self.heard.push_back(Heard::Put(node_object(&node)));
+            self.heard.push_back(Heard::Put(Box::new(node_object(&node))));
             self.nodes.insert(node);
         }
     }
 
     fn tell(&mut self, pod: &str, truth: &Truth) {
-        self.heard.push_back(Heard::Put(pod_object(pod, truth, self.now)));
+        self.heard.push_back(Heard::Put(Box::new(pod_object(pod, truth, self.now))));
     }
 }
 
