@@ -205,7 +205,12 @@ impl Feasible {
     fn of(session: &Session<'_>, job: JobId) -> Self {
         let snapshot = session.snapshot;
         let gang = Gang::whole(job);
-        let mut tasks = gang.all_tasks(snapshot, &session.state);
+        let tasks: Vec<TaskId> = gang.all_tasks(snapshot, &session.state).collect();
+        if let Some(npus) = filter::npus(session, &tasks) {
+            let has = |node: &NodeId| session.state.nodes[*node].free(npus) > 0.0;
+            return Self { nodes: NodeSet::Some(snapshot.nodes.ids().filter(has).collect()) };
+        }
+        let mut tasks = tasks.into_iter();
         if tasks.any(|task| !snapshot.classes[snapshot.tasks[task].class].needs_gpu()) {
             return Self { nodes: NodeSet::All };
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     plugin::predicates::node_affinity,
     session::Session,
-    snapshot::{ClassId, Id, MemberKind, NodeId, TaskId},
+    snapshot::{Class, ClassId, Id, MemberKind, NodeId, TaskId, at},
 };
 
 use super::{Batch, Probe};
@@ -20,6 +20,8 @@ pub(super) struct Filters {
     /// Classes that allow some nodes only, until a node is found for them.
     choosy: Vec<(ClassId, TaskId)>,
     domains: Vec<DomainFilter>,
+    /// The resource that is counted, if it is one of NPUs; else it is what counts as a graphics device.
+    npus: Option<usize>,
 }
 
 /// Domains of one level that parts of the group must each fit in.
@@ -40,13 +42,17 @@ impl Filters {
     pub(super) fn new(session: &Session<'_>, probe: &Probe<'_>) -> Self {
         let snapshot = session.snapshot;
         let class = |task: TaskId| &snapshot.classes[snapshot.tasks[task].class];
+        let npus = npus(session, probe.pending);
         let mut wanted: Vec<f64> =
-            probe.pending.iter().map(|task| class(*task).gpu.quota()).collect();
+            probe.pending.iter().map(|task| devices(class(*task), npus)).collect();
         wanted.sort_by(|a, b| b.total_cmp(a));
         let free: Vec<f64> = snapshot
             .nodes
             .entries()
-            .map(|(id, node)| session.state.nodes[id].free_gpus(node, &snapshot.dimensions))
+            .map(|(id, node)| match npus {
+                Some(resource) => session.state.nodes[id].free(resource),
+                None => session.state.nodes[id].free_gpus(node, &snapshot.dimensions),
+            })
             .collect();
         let order =
             free.iter().enumerate().map(|(row, amount)| (bits(*amount), NodeId::of(row))).collect();
@@ -69,8 +75,8 @@ impl Filters {
                 .iter(session)
                 .any(|node| node_affinity(&snapshot.classes[*id], &snapshot.nodes[node]))
         });
-        let domains = domain_filters(session, probe, &free);
-        Self { wanted, free, order, choosy, domains }
+        let domains = domain_filters(session, probe, &free, npus);
+        Self { wanted, free, order, choosy, domains, npus }
     }
 
     /// Counts what a batch would free.
@@ -79,7 +85,10 @@ impl Filters {
         for task in &batch.tasks {
             let state = &session.state.tasks[*task];
             let Some(node) = state.node else { continue };
-            let [_, _, freed] = state.accepted;
+            let freed = match self.npus {
+                Some(_) => devices(&snapshot.classes[snapshot.tasks[*task].class], self.npus),
+                None => state.accepted[2],
+            };
             if let Some(free) = self.free.get_mut(node.row()) {
                 self.order.remove(&(bits(*free), node));
                 *free += freed;
@@ -126,6 +135,23 @@ impl DomainFilter {
     }
 }
 
+/// The resource of NPUs that all pods ask for, if there is one.
+pub(super) fn npus(session: &Session<'_>, tasks: &[TaskId]) -> Option<usize> {
+    let snapshot = session.snapshot;
+    let of = |task: &TaskId| {
+        let class = &snapshot.classes[snapshot.tasks[*task].class];
+        let asks = class.gpu.quota() == 0.0 && at(&class.request, class.primary) > 0.0;
+        (asks && snapshot.dimensions.is_npu(class.primary)).then_some(class.primary)
+    };
+    let first = of(tasks.first()?)?;
+    tasks.iter().all(|task| of(task) == Some(first)).then_some(first)
+}
+
+/// Devices that a pod asks for.
+fn devices(class: &Class, npus: Option<usize>) -> f64 {
+    npus.map_or_else(|| class.gpu.quota(), |resource| at(&class.request, resource))
+}
+
 /// Whether each amount finds a holder, the largest first. Both are in falling order.
 fn first_fit(wanted: &[f64], holders: &[f64]) -> bool {
     if let (Some(most), Some(least)) = (wanted.first(), wanted.last())
@@ -154,7 +180,12 @@ fn first_fit(wanted: &[f64], holders: &[f64]) -> bool {
 }
 
 /// One filter for each level that inner parts of the group require.
-fn domain_filters(session: &Session<'_>, probe: &Probe<'_>, free: &[f64]) -> Vec<DomainFilter> {
+fn domain_filters(
+    session: &Session<'_>,
+    probe: &Probe<'_>,
+    free: &[f64],
+    npus: Option<usize>,
+) -> Vec<DomainFilter> {
     let snapshot = session.snapshot;
     let job = &snapshot.jobs[probe.gang.job];
     let mut filters: Vec<DomainFilter> = Vec::new();
@@ -166,7 +197,7 @@ fn domain_filters(session: &Session<'_>, probe: &Probe<'_>, free: &[f64]) -> Vec
         let wanted: f64 = leaves
             .iter()
             .flat_map(|set| probe.gang.tasks(snapshot, &session.state, *set))
-            .map(|task| snapshot.classes[snapshot.tasks[*task].class].gpu.quota())
+            .map(|task| devices(&snapshot.classes[snapshot.tasks[*task].class], npus))
             .sum();
         match filters.iter_mut().find(|filter| filter.level == *level) {
             Some(filter) => filter.wanted.push(wanted),
