@@ -1,10 +1,12 @@
 //! Moves pods together so that something fits. Nobody loses its place for good.
 
+use std::collections::BTreeMap;
+
 use crate::{
     config::ActionName,
     decisions::Cause,
     session::{JobOrder, OrderOptions, Session},
-    snapshot::JobId,
+    snapshot::{JobId, at},
     state::Gang,
 };
 
@@ -84,5 +86,22 @@ fn is_enough(session: &Session<'_>, gang: &Gang) -> bool {
         asked_gpus += gpu.quota();
         asked_memory = gpu.memory.saturating_add(gpu.slice_memory).saturating_add(asked_memory);
     }
-    gpus >= asked_gpus && memory >= asked_memory
+    gpus >= asked_gpus && memory >= asked_memory && has_npus(session, gang)
+}
+
+/// Whether there are NPUs enough, wherever they are: to move pods makes no more of them.
+fn has_npus(session: &Session<'_>, gang: &Gang) -> bool {
+    let snapshot = session.snapshot;
+    let mut asked: BTreeMap<usize, f64> = BTreeMap::new();
+    for task in session.to_allocate(gang, false).iter() {
+        let class = &snapshot.classes[snapshot.tasks[*task].class];
+        if snapshot.dimensions.is_npu(class.primary) {
+            *asked.entry(class.primary).or_default() += at(&class.request, class.primary);
+        }
+    }
+    asked.iter().all(|(resource, asked)| {
+        let ready = snapshot.nodes.entries().filter(|(_, node)| node.ready);
+        let free: f64 = ready.map(|(id, _)| session.state.nodes[id].free(*resource).max(0.0)).sum();
+        free >= *asked
+    })
 }

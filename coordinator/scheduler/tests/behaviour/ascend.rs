@@ -1,6 +1,6 @@
 //! NPUs by ring and super-pod.
 
-use muster_scheduler::decisions::Decisions;
+use muster_scheduler::decisions::{Action, Decisions};
 use serde_json::{Value, json};
 
 use crate::world::{World, told};
@@ -144,4 +144,40 @@ fn a_gang_grows_where_it_is() {
     let world = world.pods_with("g", 1, asks.clone(), "d", json!({}));
     let world = world.pods_with("g", 1, asks, "", json!({}));
     assert_eq!(told(&world.decide()), ["bind g-1 c"]);
+}
+
+/// What is decided for a gang of four in a cluster that another queue has filled: bound, evicted, promised.
+fn for_a_gang(resource: &str) -> [usize; 3] {
+    let mut world = World::new().queue("due", 4.0).queue("left-over", 0.0);
+    for name in ["a", "b"] {
+        world = world.with_node(json!({"metadata": {"name": name}, "status": {"allocatable":
+            {"cpu": "64", "memory": "64Gi", "pods": "110", resource: "8"}}}));
+    }
+    let asks = json!({"cpu": "1", resource: "1"});
+    for node in ["a", "b"] {
+        let group = format!("old-{node}");
+        world = world.group(&group, "left-over", json!({})).pods_with(
+            &group,
+            8,
+            asks.clone(),
+            node,
+            json!({}),
+        );
+    }
+    let world = world.group("gang", "due", json!({"minMember": 4})).pods_with(
+        "gang",
+        4,
+        asks,
+        "",
+        json!({}),
+    );
+    let decisions = world.decide();
+    let count = |action| decisions.decisions.iter().filter(|one| one.action == action).count();
+    [count(Action::Bind), count(Action::Evict), count(Action::Pipeline)]
+}
+
+#[test]
+fn room_is_made_for_npus_as_it_is_for_graphics_devices() {
+    assert_eq!(for_a_gang("nvidia.com/gpu"), [0, 4, 4]);
+    assert_eq!(for_a_gang(NPU), [0, 4, 4]);
 }
