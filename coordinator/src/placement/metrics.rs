@@ -54,9 +54,13 @@ impl Metrics {
         self.cycle.observe(took.as_secs_f64());
         self.waiting.clear();
         for waiting in decisions.reasons.values() {
-            let reason = format!("{:?}", waiting.reason);
-            self.waiting.get_or_create(&Why { reason }).inc();
+            self.waits(&format!("{:?}", waiting.reason));
         }
+    }
+
+    /// One group more waits.
+    pub fn waits(&self, reason: &str) {
+        self.waiting.get_or_create(&Why { reason: reason.to_owned() }).inc();
     }
 
     /// A binding was tried.

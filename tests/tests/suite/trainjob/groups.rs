@@ -102,6 +102,10 @@ async fn a_pod_group_of_a_queue_that_is_changed_or_deleted_comes_back() -> Resul
     World::new()
         .coordinators(1)
         .run(async |world| {
+            for queue in ["blue", "red"] {
+                // Another test of a lasting cluster may have made it.
+                let _there = world.queue(queue, "", -1.0, -1.0).await;
+            }
             let mut pod = held();
             pod["spec"]["schedulerName"] = json!("muster-scheduler");
             world.create_object(torch("queued", pod)).await?;
