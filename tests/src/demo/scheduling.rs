@@ -21,7 +21,7 @@ const INDENT: usize = 8;
 pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     let nodes = hosts(world).await?;
     let all = 8 * nodes as u32;
-    world.queue("company", "", f64::from(all), f64::from(all)).await?;
+    world.queue("company", "", f64::from(all), -1.0).await?;
     world.queue("research", "company", 8.0, -1.0).await?;
     world.queue("students", "company", 0.0, -1.0).await?;
     narrator.step(&format!(
