@@ -34,6 +34,14 @@ cluster-down *args:
 cluster-test:
     hack/cluster/test
 
+# the Kubeflow SDK, the Python client of Kubernetes, kubectl and DI-engine's client (needs Python and a package index)
+clients:
+    MUSTER_PYPI=1 cargo test --package muster-tests --test suite -- suite::clients suite::dijob::ding --nocapture
+
+# write docs/reference anew
+reference:
+    MUSTER_WRITE=1 cargo test -p muster-tests --test suite suite::docs::reference
+
 # how fast the sandbox is
 bench *args:
     cargo bench --package muster-sandbox {{args}}

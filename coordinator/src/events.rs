@@ -1,8 +1,7 @@
 //! Events: what has happened to an object, said once, when it happens.
 
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use kube::Client;
 use kube::api::{Api, PostParams};
 
@@ -89,20 +88,32 @@ impl Events {
                 ..ObjectMeta::default()
             },
             action: Some(self.action.to_owned()),
-            event_time: Some(MicroTime(jiff::Timestamp::now())),
-            note: Some(note.chars().take(1000).collect()),
+            message: Some(note.chars().take(1000).collect()),
             reason: Some(reason.to_owned()),
-            regarding: Some(about.clone()),
-            reporting_controller: Some(self.controller.to_owned()),
+            involved_object: about.clone(),
+            reporting_component: Some(self.controller.to_owned()),
             reporting_instance: Some(self.instance.clone()),
             type_: Some(kind.to_owned()),
-            ..Event::default()
+            ..seen(jiff::Timestamp::now(), self.controller)
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         if let Err(error) = api.create(&PostParams::default(), &event).await {
             let kind = about.kind.as_deref();
             tracing::warn!(kind, subject, reason, "an event cannot be written: {error}");
         }
+    }
+}
+
+/// When, how often and by whom, also in the older fields: clients pass over events without them, as the Kubeflow SDK does, and
+/// only `core/v1` takes both.
+fn seen(now: jiff::Timestamp, controller: &str) -> Event {
+    Event {
+        event_time: Some(MicroTime(now)),
+        first_timestamp: Some(Time(now)),
+        last_timestamp: Some(Time(now)),
+        count: Some(1),
+        source: Some(EventSource { component: Some(controller.to_owned()), host: None }),
+        ..Event::default()
     }
 }
 

@@ -59,7 +59,7 @@ pub enum WriteError {
         what: String,
     },
     /// The API server refuses it, or cannot be reached.
-    #[error("{what}: {error}")]
+    #[error("{what}: {}", said(error))]
     Refused {
         /// The object.
         what: String,
@@ -446,6 +446,14 @@ fn called(object: &DynamicObject) -> String {
     format!("{kind} {}", object.metadata.name.as_deref().unwrap_or_default())
 }
 
+/// What the API server said, for a person: the message alone, not the whole `Status` that holds it.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(refused) if !refused.message.is_empty() => refused.message.clone(),
+        other => other.to_string(),
+    }
+}
+
 // === impl WriteError ===
 
 impl WriteError {
@@ -459,5 +467,20 @@ impl WriteError {
             Self::Gone { .. } => "gone",
             Self::Refused { .. } => "refused",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_the_words_of_the_api_server() {
+        let status: kube::core::Status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 422, "reason": "Invalid", "message": "spec.a: Required value"}))
+        .unwrap();
+        let error = Box::new(kube::Error::Api(Box::new(status)));
+        let refused = WriteError::Refused { what: "JobSet a".to_owned(), error };
+        assert_eq!(refused.to_string(), "JobSet a: spec.a: Required value");
     }
 }

@@ -23,6 +23,7 @@ pub mod demo;
 pub mod dijobs;
 pub mod footprint;
 pub mod placements;
+pub mod reference;
 pub mod servings;
 pub mod trainjobs;
 pub mod world;

@@ -16,7 +16,7 @@ const USED: [(&str, &str, &str); 6] = [
     ("", "configmaps", "get list watch create patch delete"),
     ("apps", "controllerrevisions", "get list watch create delete"),
     ("scheduling.volcano.sh", "podgroups", "get list watch create update delete"),
-    ("events.k8s.io", "events", "create"),
+    ("", "events", "create"),
 ];
 
 /// And what it leaves to others.

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// Creates an object unless it is there.
-    pub(super) async fn create_if_missing(&self, object: Value) -> anyhow::Result<()> {
+    pub async fn create_if_missing(&self, object: Value) -> anyhow::Result<()> {
         match self.create_object(object).await {
             Err(error) if is_conflict(&error) => Ok(()),
             other => other.map(drop),

@@ -1,4 +1,6 @@
-//! What the documentation says is so: flags, metrics, reasons, examples.
+//! What the documentation says is so: flags, metrics, reasons, examples, links, and the reference that is made of the code.
+
+mod reference;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &str) -> Result<String> {
+pub fn read(path: &str) -> Result<String> {
     std::fs::read_to_string(root().join(path)).with_context(|| path.to_owned())
 }
 
@@ -328,20 +330,7 @@ async fn the_model_servings_in_the_docs_get_their_tables() -> Result<()> {
 fn links_between_the_docs_lead_somewhere() -> Result<()> {
     let link = regex::Regex::new(r"\]\(([^)#:]+)(?:#([^)]*))?\)")?;
     let mut broken = Vec::new();
-    for page in [
-        "README.md",
-        "docs/ranktables.md",
-        "docs/modelserving.md",
-        "docs/trainjob.md",
-        "docs/plugins.md",
-        "docs/dijob.md",
-        "docs/explain.md",
-        "docs/scheduler.md",
-        "docs/troubleshooting.md",
-        "docs/coordinator.md",
-        "docs/agent.md",
-        "docs/architecture.md",
-    ] {
+    for page in &pages()? {
         let text = read(page)?;
         let folder = root().join(page).parent().context("no folder")?.to_owned();
         for found in link.captures_iter(&text) {
@@ -357,6 +346,65 @@ fn links_between_the_docs_lead_somewhere() -> Result<()> {
         }
     }
     assert!(broken.is_empty(), "{broken:#?}");
+    Ok(())
+}
+
+/// Every page that people read.
+fn pages() -> Result<Vec<String>> {
+    let mut all = vec!["README.md".to_owned(), "hack/cluster/README.md".to_owned()];
+    for folder in ["docs", "docs/adr", "docs/reference"] {
+        for file in std::fs::read_dir(root().join(folder))? {
+            let name = file?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".md") {
+                all.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[test]
+fn the_index_leads_to_every_page() -> Result<()> {
+    let index = read("docs/README.md")?;
+    let missing: Vec<String> = pages()?
+        .into_iter()
+        .filter_map(|page| page.strip_prefix("docs/").map(str::to_owned))
+        .filter(|page| page != "README.md" && !page.starts_with("adr/"))
+        .filter(|page| !index.contains(&format!("]({page})")))
+        .collect();
+    assert!(missing.is_empty(), "docs/README.md has no link to {missing:?}");
+    Ok(())
+}
+
+/// The rules of `deploy/alerts.yaml` ask for what is counted, and `docs/operations.md` says what to do about each.
+#[test]
+fn every_alert_is_about_metrics_that_exist_and_is_explained() -> Result<()> {
+    let told = read("docs/reference/metrics.md")?;
+    let help = read("docs/operations.md")?;
+    let rules: Value = serde_saphyr::from_str(&read("deploy/alerts.yaml")?)?;
+    let name = regex::Regex::new(r"\b(?:muster|ranktable)_[a-z_]+")?;
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for group in rules["groups"].as_array().context("no groups")? {
+        for rule in group["rules"].as_array().context("no rules")? {
+            let alert = rule["alert"].as_str().context("no name")?;
+            let ask = rule["expr"].as_str().context("no expression")?;
+            seen += 1;
+            if !help.contains(&format!("`{alert}`")) {
+                wrong.push(format!("docs/operations.md does not explain {alert}"));
+            }
+            for found in name.find_iter(ask) {
+                let base = ["_bucket", "_sum", "_count"]
+                    .iter()
+                    .find_map(|end| found.as_str().strip_suffix(end))
+                    .unwrap_or(found.as_str());
+                if ![base, found.as_str()].iter().any(|name| told.contains(&format!("| `{name}` |"))) {
+                    wrong.push(format!("{alert}: nobody counts {}", found.as_str()));
+                }
+            }
+        }
+    }
+    assert!(seen > 5 && wrong.is_empty(), "{seen} alerts; {wrong:#?}");
     Ok(())
 }
 

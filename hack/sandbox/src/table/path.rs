@@ -1,4 +1,5 @@
-//! The JSON paths of printer columns: `.spec.a`, `.list[0].b`, `.list[*].b`, `.conditions[?(@.type=="Ready")].status`.
+//! The JSON paths of printer columns: `.spec.a`, `.list[0].b`, `.list[*].b`, `.list[-1:].b`,
+//! `.conditions[?(@.type=="Ready")].status`.
 
 use serde_json::Value;
 
@@ -6,7 +7,8 @@ use serde_json::Value;
 #[derive(Debug, PartialEq)]
 enum Step {
     Field(String),
-    Index(usize),
+    Index(i64),
+    Slice(Option<i64>, Option<i64>),
     Every,
     Where(String, String),
 }
@@ -24,7 +26,19 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
     let items = || value.as_array().map(Vec::as_slice).unwrap_or_default();
     match step {
         Step::Field(name) => value.get(name).into_iter().collect(),
-        Step::Index(at) => items().get(*at).into_iter().collect(),
+        Step::Index(at) => {
+            let at = usize::try_from(from_end(*at, items().len())).ok();
+            at.and_then(|at| items().get(at)).into_iter().collect()
+        }
+        Step::Slice(first, end) => {
+            let count = items().len();
+            let place = |at: Option<i64>, otherwise: usize| {
+                at.map_or(otherwise, |at| {
+                    usize::try_from(from_end(at, count).max(0)).unwrap_or(count).min(count)
+                })
+            };
+            items().get(place(*first, 0)..place(*end, count)).unwrap_or_default().iter().collect()
+        }
         Step::Every => items().iter().collect(),
         Step::Where(field, wanted) => items()
             .iter()
@@ -38,6 +52,11 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
             })
             .collect(),
     }
+}
+
+/// A place in a list; below zero it counts from the end.
+fn from_end(at: i64, count: usize) -> i64 {
+    if at < 0 { at.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) } else { at }
 }
 
 fn parse(path: &str) -> Vec<Step> {
@@ -81,6 +100,15 @@ fn bracket(inner: &str) -> Option<Step> {
     if let Ok(at) = inner.parse() {
         return Some(Step::Index(at));
     }
+    if let Some((first, end)) = inner.split_once(':') {
+        let bound = |text: &str| match text.trim() {
+            "" => Some(None),
+            number => number.parse().ok().map(Some),
+        };
+        if let (Some(first), Some(end)) = (bound(first), bound(end)) {
+            return Some(Step::Slice(first, end));
+        }
+    }
     if let Some(test) = inner.strip_prefix("?(@.").and_then(|t| t.strip_suffix(')')) {
         let (field, value) = test.split_once("==")?;
         let value = value.trim().trim_matches(['"', '\'']);
@@ -106,6 +134,15 @@ mod tests {
             (".a['c.d']", vec![json!(2)]),
             (".l[1].type", vec![json!("Y")]),
             (".l[*].type", vec![json!("X"), json!("Y")]),
+            (".l[-1].type", vec![json!("Y")]),
+            (".l[-1:].type", vec![json!("Y")]),
+            (".l[:1].type", vec![json!("X")]),
+            (".l[0:9].type", vec![json!("X"), json!("Y")]),
+            (".l[-9:-1].type", vec![json!("X")]),
+            (".l[2:].type", vec![]),
+            (".l[1:0].type", vec![]),
+            (".l[-3].type", vec![]),
+            (".missing[-1:].type", vec![]),
             (".l[?(@.type==\"Y\")].status", vec![json!("False")]),
             (".missing.x", vec![]),
             ("", vec![object.clone()]),
