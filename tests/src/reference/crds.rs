@@ -37,7 +37,9 @@ pub fn page() -> Result<String> {
     for file in files {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let yaml = std::fs::read_to_string(&file)?;
-        for definition in serde_saphyr::from_multiple::<Value>(&yaml).with_context(|| name.to_owned())? {
+        for definition in
+            serde_saphyr::from_multiple::<Value>(&yaml).with_context(|| name.to_owned())?
+        {
             kind(&mut text, name, &definition);
         }
     }
@@ -115,10 +117,9 @@ fn fields(text: &mut String, path: &str, name: &str, field: &Value, needed: bool
     if OTHERS.contains(&name) && below["properties"].is_object() && about.is_empty() {
         about = "As in Kubernetes.".to_owned();
     }
-    for note in [needed.then(|| "Required.".to_owned()), limits(field), rules(field)] {
-        if let Some(note) = note {
-            about = format!("{about} {note}");
-        }
+    let notes = [needed.then(|| "Required.".to_owned()), limits(field), rules(field)];
+    for note in notes.into_iter().flatten() {
+        about = format!("{about} {note}");
     }
     let shown = path.trim_end_matches(".*").trim_end_matches("[]");
     *text += &row(&[code(shown), cell(&kind), code(&default), cell(&about)]);
@@ -148,7 +149,8 @@ fn limits(field: &Value) -> Option<String> {
     let mut notes = Vec::new();
     let options = words(&field["enum"]);
     if !options.is_empty() {
-        let options: Vec<String> = options.iter().filter(|word| !word.is_empty()).map(|w| code(w)).collect();
+        let options: Vec<String> =
+            options.iter().filter(|word| !word.is_empty()).map(|w| code(w)).collect();
         notes.push(format!("One of {}.", options.join(", ")));
     }
     for (key, said) in [

@@ -24,7 +24,8 @@ fn command(text: &mut String, path: &str, of: &Command, level: usize) {
     }
     *text += &format!("\n{} {path}\n", "#".repeat(level));
     if let Some(about) = of.get_about() {
-        *text += &format!("\n{}\n", about.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
+        *text +=
+            &format!("\n{}\n", about.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
     }
     let rows: Vec<String> = of.get_arguments().filter(|arg| !arg.is_hide_set()).map(flag).collect();
     if !rows.is_empty() {

@@ -19,19 +19,24 @@ pub struct Metric {
 pub fn read(page: &str) -> BTreeMap<String, Metric> {
     let mut all: BTreeMap<String, Metric> = BTreeMap::new();
     for line in page.lines() {
-        if let Some((name, about)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
-            all.entry(name.to_owned()).or_default().about =
-                about.trim_end_matches('.').to_owned();
+        if let Some((name, about)) =
+            line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' '))
+        {
+            all.entry(name.to_owned()).or_default().about = about.trim_end_matches('.').to_owned();
         } else if let Some((name, kind)) =
             line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
         {
             all.entry(name.to_owned()).or_default().kind = kind.to_owned();
         } else if let Some((name, rest)) = line.split_once('{') {
             let ends = ["_total", "_bucket", "_sum", "_count", "_created", ""];
-            let base = ends.iter().find_map(|end| all.get_mut(name.strip_suffix(end)?));
+            let base = ends
+                .iter()
+                .filter_map(|end| name.strip_suffix(end))
+                .find(|base| all.contains_key(*base));
             let labels = rest.split('}').next().unwrap_or_default();
-            if let Some(metric) = base {
-                let names = labels.split("\",").filter_map(|label| label.split_once('=')).map(|(n, _)| n);
+            if let Some(metric) = base.and_then(|base| all.get_mut(base)) {
+                let names =
+                    labels.split("\",").filter_map(|label| label.split_once('=')).map(|(n, _)| n);
                 metric.labels.extend(names.filter(|name| *name != "le").map(str::to_owned));
             }
         }
@@ -47,7 +52,8 @@ pub fn page(programs: &[(&str, BTreeMap<String, Metric>)]) -> String {
         "What the pages `/metrics` show. One with labels is there as soon as it has happened once.",
     );
     for (program, metrics) in programs {
-        text += &format!("\n## {program}\n\n| name | type | labels | meaning |\n|---|---|---|---|\n");
+        text +=
+            &format!("\n## {program}\n\n| name | type | labels | meaning |\n|---|---|---|---|\n");
         for (name, Metric { kind, about, labels }) in metrics {
             let labels: Vec<String> = labels.iter().map(|label| code(label)).collect();
             text += &row(&[code(name), kind.clone(), labels.join(", "), cell(about)]);
@@ -60,7 +66,8 @@ pub fn page(programs: &[(&str, BTreeMap<String, Metric>)]) -> String {
 pub fn told(page: &str, program: &str) -> BTreeMap<String, Metric> {
     let heading = format!("## {program}");
     let below = page.lines().skip_while(|line| *line != heading).skip(1);
-    let rows = below.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| `"));
+    let rows =
+        below.take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| `"));
     rows.filter_map(|row| {
         let mut cells = row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned());
         let (name, kind) = (cells.next()?, cells.next()?);

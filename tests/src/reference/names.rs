@@ -58,7 +58,11 @@ pub fn page() -> Result<String> {
     };
     let part = |ours: bool| {
         let is = |key: &str| key.starts_with("muster.dev/") || key.starts_with("ascend.com/");
-        known.iter().filter(|(key, _)| is(key) == ours).map(|(k, v)| (k.clone(), v.clone())).collect()
+        known
+            .iter()
+            .filter(|(key, _)| is(key) == ours)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     };
     table("Muster's own", &part(true));
     table("Of others", &part(false));
@@ -75,7 +79,9 @@ mod tests {
         for good in ["muster.dev/rank-group", "kai.scheduler/queue", "huawei.com/AscendReal"] {
             assert!(key(good), "{good}");
         }
-        for bad in ["jobset.x-k8s.io/v1alpha2", "/etc/x", "a/b", "huawei.com/", "a.b/c/d", "x y.z/a"] {
+        for bad in
+            ["jobset.x-k8s.io/v1alpha2", "/etc/x", "a/b", "huawei.com/", "a.b/c/d", "x y.z/a"]
+        {
             assert!(!key(bad), "{bad}");
         }
     }

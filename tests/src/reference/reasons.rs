@@ -63,7 +63,8 @@ pub fn page() -> Result<String> {
         text += &format!("\n## {title}\n\n| word | of | meaning |\n|---|---|---|\n");
         for file in files {
             let found = source::constants(&root(), &root().join(file))?;
-            let (mut any, events) = (false, file.ends_with("events.rs") || file.ends_with("event.rs"));
+            let (mut any, events) =
+                (false, file.ends_with("events.rs") || file.ends_with("event.rs"));
             for one in found.iter().filter(|one| one.values.len() == 1 && shown(&one.values[0])) {
                 any = true;
                 let of = match (one.module.as_str(), events || file.ends_with("grouper.rs")) {

@@ -43,7 +43,9 @@ pub fn constants(root: &Path, file: &Path) -> Result<Vec<Constant>> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
-    let begin = Regex::new(r"^\s*(?:pub(?:\([a-z]+\))? )?const [A-Z0-9_]+: (?:&str|\[&str; \d+\]|&\[&str\]) =")?;
+    let begin = Regex::new(
+        r"^\s*(?:pub(?:\([a-z]+\))? )?const [A-Z0-9_]+: (?:&str|\[&str; \d+\]|&\[&str\]) =",
+    )?;
     let module = Regex::new(r"^(?:pub(?:\([a-z]+\))? )?mod ([a-z_]+) \{")?;
     let value = Regex::new(r#""((?:[^"\\]|\\.)*)""#)?;
     let (mut all, mut about, mut inside) = (Vec::new(), Vec::new(), String::new());

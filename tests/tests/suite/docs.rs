@@ -398,7 +398,10 @@ fn every_alert_is_about_metrics_that_exist_and_is_explained() -> Result<()> {
                     .iter()
                     .find_map(|end| found.as_str().strip_suffix(end))
                     .unwrap_or(found.as_str());
-                if ![base, found.as_str()].iter().any(|name| told.contains(&format!("| `{name}` |"))) {
+                if ![base, found.as_str()]
+                    .iter()
+                    .any(|name| told.contains(&format!("| `{name}` |")))
+                {
                     wrong.push(format!("{alert}: nobody counts {}", found.as_str()));
                 }
             }

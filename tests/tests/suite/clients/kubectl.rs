@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use muster_tests::World;
+use muster_tests::world::Seen;
 use tokio::process::Command;
 
 use super::say;
@@ -62,7 +63,9 @@ async fn kubectl_explains_applies_shows_compares_waits_for_and_deletes_our_objec
         return Ok(());
     };
     if World::is_real() {
-        eprintln!("left out: hack/cluster/kubectl-test does this on a real cluster, without our names");
+        eprintln!(
+            "left out: hack/cluster/kubectl-test does this on a real cluster, without our names"
+        );
         return Ok(());
     }
     World::new()
@@ -72,12 +75,25 @@ async fn kubectl_explains_applies_shows_compares_waits_for_and_deletes_our_objec
         .run(async |world| {
             let k = Kubectl { program, world, home: tempfile::tempdir()? };
             let told = k.run(&["explain", "trainjob.spec.trainer.numNodes"]).await?;
-            ensure!(told.contains("FIELD: numNodes <integer>") && told.contains("How many nodes"), "{told}");
-            let told = k.run(&["explain", "modelservings.spec", "--api-version", "workload.serving.volcano.sh/v1alpha1"]);
+            ensure!(
+                told.contains("FIELD: numNodes <integer>") && told.contains("How many nodes"),
+                "{told}"
+            );
+            let told = k.run(&[
+                "explain",
+                "modelservings.spec",
+                "--api-version",
+                "workload.serving.volcano.sh/v1alpha1",
+            ]);
             let told = told.await?;
             ensure!(told.contains("schedulerName"), "{told}");
-            let told = k.run(&["api-resources", "--api-group", "scheduling.run.ai", "--no-headers"]).await?;
-            ensure!(["bindrequests", "podgroups", "queues"].iter().all(|kind| told.contains(kind)), "{told}");
+            let told = k
+                .run(&["api-resources", "--api-group", "scheduling.run.ai", "--no-headers"])
+                .await?;
+            ensure!(
+                ["bindrequests", "podgroups", "queues"].iter().all(|kind| told.contains(kind)),
+                "{told}"
+            );
 
             // The quick start's TrainJob, on simulated NPUs.
             let text = read("docs/examples/trainjob-ascend.yaml")?;
@@ -86,7 +102,6 @@ async fn kubectl_explains_applies_shows_compares_waits_for_and_deletes_our_objec
             k.run(&["apply", "-f", &runtime]).await?;
             world
                 .until("a TrainJob that is taken", async || {
-                    use muster_tests::world::Seen;
                     let (code, said) = k.refused(&["apply", "-f", &job]).await?;
                     ensure!(code == Some(0) || said.contains("must be created before"), "{said}");
                     Ok(if code == Some(0) { Seen::Yes(()) } else { Seen::NotYet(said) })
@@ -94,30 +109,45 @@ async fn kubectl_explains_applies_shows_compares_waits_for_and_deletes_our_objec
                 .await?;
             let (code, same) = k.refused(&["diff", "-f", &job]).await?;
             ensure!(code == Some(0), "applied, and yet different: {same}");
-            let changed = std::fs::read_to_string(&job)?.replace("name: llama", "name: llama\n  labels: {a: b}");
+            let changed = std::fs::read_to_string(&job)?
+                .replace("name: llama", "name: llama\n  labels: {a: b}");
             let changed = k.file("changed.yaml", &changed)?;
             let (code, other) = k.refused(&["diff", "-f", &changed]).await?;
             ensure!(code == Some(1) && other.contains("+    a: b"), "{code:?} {other}");
             k.run(&["wait", "--for=condition=Complete", "trainjob/llama", "--timeout=60s"]).await?;
             let shown = k.run(&["get", "trainjobs"]).await?;
-            let head: Vec<&str> = shown.lines().next().unwrap_or_default().split_whitespace().collect();
+            let head: Vec<&str> =
+                shown.lines().next().unwrap_or_default().split_whitespace().collect();
             assert_eq!(head, ["NAME", "STATE", "AGE"]);
             ensure!(shown.contains("llama   Complete"), "{shown}");
-            let table = k.run(&["get", "configmap", "llama-ranktable", "-o", "jsonpath={.data}"]).await?;
+            let table =
+                k.run(&["get", "configmap", "llama-ranktable", "-o", "jsonpath={.data}"]).await?;
             assert_eq!(table.matches("rank_id").count(), 16, "{table}");
             let events = k.run(&["describe", "trainjob", "llama"]).await?;
-            ensure!(events.contains("RanktableDelivered") && !events.contains("<unknown>"), "{events}");
+            ensure!(
+                events.contains("RanktableDelivered") && !events.contains("<unknown>"),
+                "{events}"
+            );
 
             // Columns of the others.
             let text = read("docs/examples/modelserving-vllm.yaml")?;
             k.run(&["apply", "-f", &k.file("serving.yaml", &text)?]).await?;
             let kind = "modelservings.workload.serving.volcano.sh";
-            k.run(&["wait", "--for=condition=Available", &format!("{kind}/vllm"), "--timeout=60s"]).await?;
+            k.run(&["wait", "--for=condition=Available", &format!("{kind}/vllm"), "--timeout=60s"])
+                .await?;
             k.run(&["scale", &format!("{kind}/vllm"), "--replicas=0"]).await?;
             let shown = k.run(&["get", kind, "vllm"]).await?;
             ensure!(shown.starts_with("NAME") && shown.lines().count() == 2, "{shown}");
-            let (code, said) =
-                k.refused(&["patch", kind, "vllm", "--type=merge", "-p", r#"{"spec":{"replicas":-1}}"#]).await?;
+            let (code, said) = k
+                .refused(&[
+                    "patch",
+                    kind,
+                    "vllm",
+                    "--type=merge",
+                    "-p",
+                    r#"{"spec":{"replicas":-1}}"#,
+                ])
+                .await?;
             ensure!(code == Some(1) && said.contains("spec.replicas"), "{said}");
             k.run(&["delete", "trainjob/llama", &format!("{kind}/vllm"), "--timeout=60s"]).await?;
             let left = k.run(&["get", "jobsets,pods", "-o", "name"]).await?;

@@ -36,9 +36,9 @@ fn keep(program: &str, folder: &str, seen: &mut BTreeMap<String, Metric>) -> Res
             Some(now) => now.labels.extend(told.labels),
             None => {
                 let ends = name.trim_end_matches("_total").trim_end_matches("_seconds");
-                let named = ends.match_indices('_').any(|(at, _)| {
-                    sources.contains(&format!("\"{}\"", &ends[at + 1..]))
-                });
+                let named = ends
+                    .match_indices('_')
+                    .any(|(at, _)| sources.contains(&format!("\"{}\"", &ends[at + 1..])));
                 if named {
                     seen.insert(name, told);
                 }
