@@ -16,6 +16,8 @@ fn key(value: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     (domain.contains('.') || domain == "hccl")
         && !version
+        && !name.ends_with('-')
+        && domain != "oracle.test"
         && !name.is_empty()
         && value.split('/').count() == 2
         && domain.chars().all(|c| word(c) && !c.is_ascii_uppercase())

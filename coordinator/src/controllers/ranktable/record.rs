@@ -35,13 +35,21 @@ const PACKED: &str = ".zst";
 /// Key of the numbering, packed.
 const NUMBERING: &str = "numbering.zst";
 
+/// Annotation of a record: `empty`, `published` or `changing`.
 const STATE: &str = "muster.dev/ranktable-state";
+/// Annotation of a record: the number of its table.
 const GENERATION: &str = "muster.dev/ranktable-generation";
+/// Annotation of a record: the epoch of the leader that wrote it.
 const EPOCH: &str = "muster.dev/ranktable-epoch";
+/// Annotation of a record: SHA-256 of the table.
 const DIGEST: &str = "muster.dev/ranktable-digest";
+/// Annotation of a record: the pods of the table.
 const MEMBERS: &str = "muster.dev/ranktable-members";
+/// Annotation of a record: a digest of what the table was made of.
 const INPUT: &str = "muster.dev/ranktable-input";
+/// Annotation of a record: a digest of the template.
 const TEMPLATE: &str = "muster.dev/ranktable-template-digest";
+/// Annotation of a record: when its input changed last.
 const CHANGED: &str = "muster.dev/ranktable-changed";
 /// Annotation with the group's conditions, as JSON.
 pub const CONDITIONS: &str = "muster.dev/ranktable-conditions";
