@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::trainjob::{change, job};
+use super::trainjob::{change, job, workload};
 
 /// What pip and the clients may take.
 const LONGEST: Duration = Duration::from_secs(300);
@@ -117,6 +117,36 @@ async fn install_runtimes(world: &World) -> Result<()> {
         world.trainjobs().delete(name, &kube::api::DeleteParams::default()).await?;
     }
     Ok(())
+}
+
+/// No client is needed for this one: everybody's runtimes are taken as they are shipped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_on_each_of_the_shipped_runtimes_becomes_a_jobset() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            install_runtimes(world).await?;
+            for runtime in shipped("runtimes")? {
+                let runtime = runtime["metadata"]["name"].as_str().context("no name")?.to_owned();
+                // Its volume needs a JobSet of 0.11, which is neither in the sandbox nor in hack/cluster.
+                if runtime.starts_with("torchtune-") {
+                    continue;
+                }
+                let name = format!("on-{runtime}");
+                let mut wanted = job(&name, &runtime, 2);
+                wanted["spec"]["suspend"] = true.into();
+                world.create_object(wanted).await?;
+                let set = workload(world, &name).await?;
+                let jobs = set["spec"]["replicatedJobs"].as_array().context("no jobs")?;
+                let pods: u64 = jobs
+                    .iter()
+                    .filter_map(|job| job["template"]["spec"]["parallelism"].as_u64())
+                    .sum();
+                assert_eq!(pods, 2, "{runtime}: {set}");
+            }
+            Ok(())
+        })
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
