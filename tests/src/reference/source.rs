@@ -41,7 +41,7 @@ pub fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
 /// The constants of one file, up to its tests.
 pub fn constants(root: &Path, file: &Path) -> Result<Vec<Constant>> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
     let begin = Regex::new(
         r"^\s*(?:pub(?:\([a-z]+\))? )?const [A-Z0-9_]+: (?:&str|\[&str; \d+\]|&\[&str\]) =",
