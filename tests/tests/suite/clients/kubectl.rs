@@ -123,7 +123,7 @@ async fn kubectl_explains_applies_shows_compares_waits_for_and_deletes_our_objec
             let table =
                 k.run(&["get", "configmap", "llama-ranktable", "-o", "jsonpath={.data}"]).await?;
             assert_eq!(table.matches("rank_id").count(), 16, "{table}");
-            let events = k.run(&["describe", "trainjob", "llama"]).await?;
+            let events = k.run(&["describe", "jobset", "llama"]).await?;
             ensure!(
                 events.contains("RanktableDelivered") && !events.contains("<unknown>"),
                 "{events}"
