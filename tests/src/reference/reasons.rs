@@ -24,8 +24,11 @@ const PARTS: [(&str, &[&str]); 5] = [
 /// Enumerations whose words are shown to users.
 const WORDS: [(&str, &str, &str); 2] = [
     ("Why a pod group waits", "coordinator/scheduler/src/reason.rs", "Reason"),
-    ("Where an agent has a problem", "agent/src/problem.rs", "Area"),
+    ("Where an agent has a problem", AREAS, "Area"),
 ];
+
+/// Words that are shown in lower case, with dashes.
+const AREAS: &str = "agent/src/problem.rs";
 
 /// Not a word that is shown: kinds of objects, versions.
 fn shown(value: &str) -> bool {
@@ -53,6 +56,18 @@ fn words(file: &str, name: &str) -> Result<Vec<(String, String)>> {
     Ok(all)
 }
 
+/// `PodResources` as `pod-resources`.
+fn dashed(word: &str) -> String {
+    let mut text = String::new();
+    for c in word.chars() {
+        if c.is_ascii_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}
+
 /// The page.
 pub fn page() -> Result<String> {
     let mut text = head(
@@ -72,7 +87,8 @@ pub fn page() -> Result<String> {
                     ("reason", _) if file.ends_with("names.rs") => "events",
                     ("reason", _) => "reason",
                     ("phase", _) => "phase",
-                    ("", _) if file.ends_with("dress.rs") => "reason",
+                    ("", _) if file.ends_with("dress.rs") || one.values[0] == "Placed" => "reason",
+                    ("", _) if one.about.contains("a JobSet says") => "condition of the JobSet",
                     _ => "condition",
                 };
                 text += &row(&[code(&one.values[0]), of.to_owned(), cell(&one.about)]);
@@ -83,6 +99,7 @@ pub fn page() -> Result<String> {
     for (title, file, name) in WORDS {
         text += &format!("\n## {title}\n\n| word | meaning |\n|---|---|\n");
         for (word, about) in words(file, name)? {
+            let word = if file == AREAS { dashed(&word) } else { word };
             text += &row(&[code(&word), cell(&about)]);
         }
     }

@@ -1,9 +1,21 @@
 //! Constants of the sources, with what is said about them.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use anyhow::{Context, Result};
 use regex::Regex;
+
+/// Where a constant text begins, a module begins, a text is. Compiled once: there are many files.
+static PATTERNS: LazyLock<Result<[Regex; 3], regex::Error>> = LazyLock::new(|| {
+    Ok([
+        Regex::new(
+            r"^\s*(?:pub(?:\([a-z]+\))? )?const [A-Z0-9_]+: (?:&str|\[&str; \d+\]|&\[&str\]) =",
+        )?,
+        Regex::new(r"^(?:pub(?:\([a-z]+\))? )?mod ([a-z_]+) \{")?,
+        Regex::new(r#""((?:[^"\\]|\\.)*)""#)?,
+    ])
+});
 
 /// A constant text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +55,7 @@ pub fn constants(root: &Path, file: &Path) -> Result<Vec<Constant>> {
     let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
-    let begin = Regex::new(
-        r"^\s*(?:pub(?:\([a-z]+\))? )?const [A-Z0-9_]+: (?:&str|\[&str; \d+\]|&\[&str\]) =",
-    )?;
-    let module = Regex::new(r"^(?:pub(?:\([a-z]+\))? )?mod ([a-z_]+) \{")?;
-    let value = Regex::new(r#""((?:[^"\\]|\\.)*)""#)?;
+    let [begin, module, value] = PATTERNS.as_ref().map_err(Clone::clone)?;
     let (mut all, mut about, mut inside) = (Vec::new(), Vec::new(), String::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
