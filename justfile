@@ -34,6 +34,14 @@ cluster-down *args:
 cluster-test:
     hack/cluster/test
 
+# lint, render and install the chart (needs Go)
+chart-test *args:
+    hack/chart/test {{args}}
+
+# images as OCI archives, without a container engine
+images *args:
+    hack/images/build --out target/images {{args}}
+
 # how fast the sandbox is
 bench *args:
     cargo bench --package muster-sandbox {{args}}
