@@ -12,26 +12,50 @@ program() {
     esac
 }
 
-# compiler ARCH: the C compiler for musl of that architecture, and with it the flags that it needs.
+# compiler TRIPLE: the C compiler for musl of that architecture.
 compiler() {
-    local own machine=$1
-    own=$(uname -m)
-    [[ $machine == amd64 ]] && machine=x86_64
-    [[ $machine == arm64 ]] && machine=aarch64
-    if [[ $own == "$machine" ]]; then
+    local machine=${1%%-*} debian
+    if [[ $(uname -m) == "$machine" ]]; then
         command -v musl-gcc >/dev/null || fail "musl-gcc is not installed; on Debian: apt install musl-tools"
         echo musl-gcc
     else
+        [[ $machine == aarch64 ]] && debian=arm64 || debian=amd64
         command -v "$machine-linux-gnu-gcc" >/dev/null ||
-            fail "$machine-linux-gnu-gcc is not installed; on Debian: apt install gcc-${machine/_/-}-linux-gnu libc6-dev-$1-cross"
+            fail "$machine-linux-gnu-gcc is not installed; on Debian: apt install gcc-${machine/_/-}-linux-gnu libc6-dev-$debian-cross"
         echo "$machine-linux-gnu-gcc"
     fi
 }
 
-# compile ARCH IMAGE: leaves the program in $out/bin/ARCH.
+# target_directory: where cargo builds.
+target_directory() {
+    cargo metadata --format-version 1 --no-deps --offline --manifest-path "$root/Cargo.toml" |
+        sed 's/.*"target_directory":"\([^"]*\)".*/\1/'
+}
+
+# cargo_build TRIPLE PROFILE IMAGE...: the programs of these images, in one run of cargo.
+cargo_build() {
+    local triple=$1 chosen=$2 cc variable=${1//-/_} image
+    local -a settings packages=()
+    shift 2
+    cc=$(compiler "$triple")
+    settings=("CC_$variable=$cc")
+    if [[ $cc != musl-gcc ]]; then
+        # The headers are those of glibc: nothing of its own that musl does not have. Rust brings linker and start files.
+        settings+=("CFLAGS_$variable=-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=0 -mno-outline-atomics")
+        settings+=("CARGO_TARGET_${variable^^}_LINKER=rust-lld")
+    fi
+    for image in "$@"; do
+        packages+=(--package "$(program "$image")" --bin "$(program "$image")")
+    done
+    printf '%s: %s, profile %s\n' "$triple" "$*" "$chosen"
+    env "${settings[@]}" cargo build --quiet --manifest-path "$root/Cargo.toml" --locked \
+        --profile "$chosen" --target "$triple" "${packages[@]}"
+}
+
+# compile ARCH IMAGE...: leaves the programs in $out/bin/ARCH.
 compile() {
-    local arch=$1 name triple chosen=$profile folder variable cc target
-    name=$(program "$2")
+    local arch=$1 triple chosen image folder
+    shift
     case $arch in
     amd64) triple=x86_64-unknown-linux-musl ;;
     arm64) triple=aarch64-unknown-linux-musl ;;
@@ -39,26 +63,19 @@ compile() {
     esac
     [[ -d $(rustc --print target-libdir --target "$triple") ]] ||
         fail "Rust has no standard library for $triple; with rustup: rustup target add $triple"
-    cc=$(compiler "$arch")
-    if [[ -z $chosen ]]; then
-        chosen=release
-        [[ $2 != agent ]] || chosen=agent
-    fi
-    folder=$chosen
-    [[ $chosen != dev ]] || folder=debug
-    variable=${triple//-/_}
-    local -a settings=("CC_$variable=$cc")
-    if [[ $cc != musl-gcc ]]; then
-        # The headers are those of glibc: nothing of its own that musl does not have. Rust brings linker and start files.
-        settings+=("CFLAGS_$variable=-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=0 -mno-outline-atomics")
-        settings+=("CARGO_TARGET_${variable^^}_LINKER=rust-lld")
-    fi
-    printf '%s for %s, profile %s\n' "$name" "$arch" "$chosen"
-    # Alone: built together, dependencies would get features that one of them does not need.
-    env "${settings[@]}" cargo build --quiet --manifest-path "$root/Cargo.toml" --locked \
-        --profile "$chosen" --target "$triple" --package "$name" --bin "$name"
-    target=$(cargo metadata --format-version 1 --no-deps --offline --manifest-path "$root/Cargo.toml" |
-        sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     mkdir -p "$out/bin/$arch"
-    install -m 755 "$target/$triple/$folder/$name" "$out/bin/$arch/$name"
+    # To be quick, all at once.
+    [[ -z $profile ]] || cargo_build "$triple" "$profile" "$@"
+    for image in "$@"; do
+        chosen=$profile
+        if [[ -z $chosen ]]; then
+            chosen=release
+            [[ $image != agent ]] || chosen=agent
+            # Alone: built together, dependencies would get features that one of them does not need.
+            cargo_build "$triple" "$chosen" "$image"
+        fi
+        folder=$chosen
+        [[ $chosen != dev ]] || folder=debug
+        install -m 755 "$(target_directory)/$triple/$folder/$(program "$image")" "$out/bin/$arch/"
+    done
 }
