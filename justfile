@@ -42,6 +42,14 @@ clients:
 reference:
     MUSTER_WRITE=1 cargo test -p muster-tests --test suite suite::docs::reference
 
+# lint, render and install the chart (needs Go)
+chart-test *args:
+    hack/chart/test {{args}}
+
+# images as OCI archives, without a container engine
+images *args:
+    hack/images/build --out target/images {{args}}
+
 # how fast the sandbox is
 bench *args:
     cargo bench --package muster-sandbox {{args}}

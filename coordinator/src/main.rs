@@ -7,6 +7,10 @@ use clap::Parser;
 use muster_coordinator::args::{Args, Command};
 use muster_coordinator::run;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {

@@ -18,6 +18,7 @@
 
 pub mod behaviour;
 pub mod bench;
+pub mod chart;
 pub mod delivery;
 pub mod demo;
 pub mod dijobs;

@@ -5,6 +5,7 @@ mod suite {
     mod admission;
     mod agent;
     mod behaviour;
+    mod chart;
     mod clients;
     mod crash;
     mod delivery;

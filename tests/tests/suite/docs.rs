@@ -31,7 +31,7 @@ pub fn read(path: &str) -> Result<String> {
 }
 
 /// The rows of the tables below a heading, up to the next one of its level or above.
-fn rows(text: &str, heading: &str) -> Vec<String> {
+pub(super) fn rows(text: &str, heading: &str) -> Vec<String> {
     let level = heading.chars().take_while(|c| *c == '#').count();
     let ends = |line: &str| {
         let marks = line.chars().take_while(|c| *c == '#').count();
@@ -43,7 +43,7 @@ fn rows(text: &str, heading: &str) -> Vec<String> {
 }
 
 /// What stands in the first cell, without its backticks.
-fn names(rows: &[String]) -> BTreeSet<String> {
+pub(super) fn names(rows: &[String]) -> BTreeSet<String> {
     let name = |row: &String| row.split('`').nth(1).unwrap_or_default().to_owned();
     rows.iter().map(name).collect()
 }
@@ -239,7 +239,7 @@ async fn the_metrics_in_the_docs_are_those_that_a_coordinator_shows() -> Result<
 }
 
 /// What a page says, over plain HTTP.
-async fn get(address: std::net::SocketAddr, path: &str) -> Result<String> {
+pub(super) async fn get(address: std::net::SocketAddr, path: &str) -> Result<String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

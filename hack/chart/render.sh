@@ -1,0 +1,82 @@
+# shellcheck shell=bash
+# Lint, render, refuse: what needs no cluster. Sourced by test, which has check, helm, chart, work and programs.
+
+# lint FILE...: with these values.
+lint() {
+    helm lint --strict --quiet --namespace muster-system "$chart" "${@/#/--values=}"
+}
+
+# render NAME NAMESPACE OPTION...: leaves the objects in $work/NAME.yaml.
+render() {
+    local name=$1 namespace=$2
+    shift 2
+    helm template muster "$chart" --namespace "$namespace" "$@" >"$work/$name.yaml"
+}
+
+# look NAME OPTION...: at what was rendered.
+look() { "$programs/chart" "$@" <"$work/$1.yaml"; }
+
+render_all() {
+    local file name
+    check "lint: the defaults" lint
+    check "render: the defaults" render defaults muster-system
+    check "look: the defaults" look defaults --defaults
+    for file in "$here"/values/*.yaml; do
+        name=$(basename "$file" .yaml)
+        check "lint: $name" lint "$file"
+        check "render: $name" render "$name" elsewhere --values "$file"
+        check "look: $name" look "$name"
+    done
+    # What was written for muster-system is nowhere else in another namespace. The test's values may name it.
+    check "another namespace is used throughout" no_muster_system "$work/everything.yaml"
+    check "the package holds what the folder links to" packaged
+}
+
+no_muster_system() {
+    local found
+    found=$(grep -n muster-system "$1") || return 0
+    echo "$found"
+    return 1
+}
+
+packaged() {
+    helm package "$chart" --destination "$work" >/dev/null
+    helm template muster "$work"/muster-*.tgz --namespace muster-system >"$work/packaged.yaml"
+    diff "$work/defaults.yaml" "$work/packaged.yaml"
+}
+
+# refused WORDS OPTION...: rendering fails, and says these words.
+refused() {
+    local words=$1
+    shift
+    if helm template muster "$chart" "$@" >/dev/null 2>"$work/why"; then
+        echo "it was rendered"
+        return 1
+    fi
+    grep -qF -- "$words" "$work/why" || { cat "$work/why" && return 1; }
+}
+
+# Values that are refused before anything is sent, each with the words that name the field.
+refuse_all() {
+    local words option
+    while IFS='|' read -r words option; do
+        check "refused: $option" refused "$words" --set "$option"
+    done <<'TABLE'
+/coordinator/replicas|coordinator.replicas=0
+/coordinator/replicas|coordinator.replicas=two
+/coordinator|coordinator.replica=3
+/coordinator/flags|coordinator.flags.leese=10s
+/coordinator/flags|coordinator.flags.hub=1.2.3.4:8443
+/coordinator/antiAffinity|coordinator.antiAffinity=yes
+/address|address=localhost
+/agent/flags|agent.flags.coordinator=https://other:1
+/agent/coordinatorUrl|agent.coordinatorUrl=http://plain:8443
+/agent/kubeletRoot|agent.kubeletRoot=var/lib/kubelet
+/webhooks/failurePolicy|webhooks.failurePolicy=Maybe
+/webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
+/image/pullPolicy|image.pullPolicy=Sometimes
+/tables/namespace|tables.namespace=Not_A_Name
+/monitoring/serviceMonitor/interval|monitoring.serviceMonitor.interval=often
+additional properties 'crd' not allowed|crd.keep=false
+TABLE
+}

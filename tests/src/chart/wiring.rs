@@ -1,0 +1,161 @@
+//! What of the chart leads to what: selectors to pods, ports to programs, webhooks to Services, permissions to accounts.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Rendered, items, name, pods};
+
+/// Whether all labels of a selector are among these.
+fn fits(selector: &Value, labels: &Value) -> bool {
+    let wanted = selector.as_object();
+    wanted.is_some_and(|wanted| {
+        !wanted.is_empty() && wanted.iter().all(|(key, value)| labels[key] == *value)
+    })
+}
+
+/// The templates of pods.
+fn templates(rendered: &Rendered) -> Vec<&Value> {
+    let owners = rendered.of("Deployment").chain(rendered.of("DaemonSet"));
+    owners.map(|one| &one["spec"]["template"]).collect()
+}
+
+/// Every selector finds exactly one of our templates, or Service.
+pub fn selectors(rendered: &Rendered) -> Vec<String> {
+    let pods = templates(rendered);
+    let one_of = |selector: &Value| {
+        pods.iter().filter(|pod| fits(selector, &pod["metadata"]["labels"])).count() == 1
+    };
+    let mut broken = Vec::new();
+    for object in rendered.objects() {
+        let spec = &object["spec"];
+        let found = match object["kind"].as_str().unwrap_or_default() {
+            "Service" => one_of(&spec["selector"]),
+            "Deployment" | "DaemonSet" => {
+                let labels = &spec["template"]["metadata"]["labels"];
+                fits(&spec["selector"]["matchLabels"], labels)
+            }
+            "PodDisruptionBudget" | "PodMonitor" => one_of(&spec["selector"]["matchLabels"]),
+            "NetworkPolicy" => one_of(&spec["podSelector"]["matchLabels"]),
+            "ServiceMonitor" => rendered
+                .of("Service")
+                .any(|one| fits(&spec["selector"]["matchLabels"], &one["metadata"]["labels"])),
+            _ => continue,
+        };
+        if !found {
+            broken.push(name(object));
+        }
+    }
+    broken
+}
+
+/// The port at the end of a flag's value.
+fn flag(words: &[String], flag: &str) -> Option<u64> {
+    let value = words.iter().find_map(|word| word.strip_prefix(&format!("--{flag}=")))?;
+    value.rsplit(':').next()?.parse().ok()
+}
+
+/// Services, policies, monitors and probes name ports that containers have; containers have the ports of their flags.
+pub fn ports(rendered: &Rendered) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut known = BTreeSet::new();
+    for pod in templates(rendered) {
+        for container in items(&pod["spec"]["containers"]) {
+            let program = container["name"].as_str().unwrap_or_default();
+            let words = pods::words(container, program);
+            for port in items(&container["ports"]) {
+                let named = port["name"].as_str().unwrap_or_default();
+                known.insert(named.to_owned());
+                let listens = flag(&words, if named == "status" { "listen" } else { named });
+                if listens.is_none() || listens != port["containerPort"].as_u64() {
+                    broken.push(format!("{program}: port {named} is not where it listens"));
+                }
+            }
+            for probe in ["livenessProbe", "readinessProbe"] {
+                if container[probe]["httpGet"]["port"] != "status" {
+                    broken.push(format!("{program}: {probe} asks elsewhere"));
+                }
+            }
+        }
+    }
+    let number = |port: &Value, name: &str| -> bool {
+        port.as_str().is_some_and(|word| known.contains(word))
+            // The DI server's Service is written with its number.
+            || (name == "di-server" && port.as_u64() == Some(8080) && known.contains(name))
+    };
+    for object in rendered.objects() {
+        let spec = &object["spec"];
+        let named = object["metadata"]["name"].as_str().unwrap_or_default();
+        let asked: Vec<&Value> = match object["kind"].as_str().unwrap_or_default() {
+            "Service" => items(&spec["ports"]).map(|port| &port["targetPort"]).collect(),
+            "NetworkPolicy" => items(&spec["ingress"])
+                .flat_map(|rule| items(&rule["ports"]).map(|port| &port["port"]))
+                .collect(),
+            "ServiceMonitor" => items(&spec["endpoints"]).map(|end| &end["port"]).collect(),
+            "PodMonitor" => items(&spec["podMetricsEndpoints"]).map(|end| &end["port"]).collect(),
+            _ => continue,
+        };
+        if asked.is_empty() || !asked.iter().all(|port| number(port, named)) {
+            broken.push(format!("{}: {asked:?}", name(object)));
+        }
+    }
+    broken
+}
+
+/// Webhooks call port 443 of our Service in our namespace, get their authority from the coordinator, and never see pods of
+/// our own namespace.
+pub fn webhooks(rendered: &Rendered) -> Vec<String> {
+    let mut broken = Vec::new();
+    let kinds = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    for object in kinds.into_iter().flat_map(|kind| rendered.of(kind)) {
+        if object["metadata"]["annotations"]["muster.dev/inject-ca"] != "true" {
+            broken.push(format!("{}: nobody fills in caBundle", name(object)));
+        }
+        for hook in items(&object["webhooks"]) {
+            let called = &hook["clientConfig"]["service"];
+            let service = called["name"].as_str().and_then(|name| rendered.get("Service", name));
+            let there = service.is_some_and(|service| {
+                service["metadata"]["namespace"] == called["namespace"]
+                    && items(&service["spec"]["ports"]).any(|port| port["port"] == called["port"])
+            });
+            let pods = items(&hook["rules"])
+                .any(|rule| items(&rule["resources"]).any(|resource| resource == "pods"));
+            let out = items(&hook["namespaceSelector"]["matchExpressions"])
+                .any(|one| items(&one["values"]).any(|value| *value == called["namespace"]));
+            if !there {
+                broken.push(format!("{}: {} calls nobody", name(object), hook["name"]));
+            }
+            if pods && !out {
+                broken.push(format!("{}: {} sees our own pods", name(object), hook["name"]));
+            }
+        }
+    }
+    broken
+}
+
+/// Bindings bind accounts that pods run as, and pods run as accounts that are there.
+pub fn accounts(rendered: &Rendered) -> Vec<String> {
+    let account = |namespace: &Value, name: &Value| format!("{namespace}:{name}");
+    let there: BTreeSet<String> = rendered
+        .of("ServiceAccount")
+        .map(|one| account(&one["metadata"]["namespace"], &one["metadata"]["name"]))
+        .collect();
+    let owners = rendered.of("Deployment").chain(rendered.of("DaemonSet"));
+    let used: BTreeSet<String> = owners
+        .map(|one| {
+            let spec = &one["spec"]["template"]["spec"];
+            account(&one["metadata"]["namespace"], &spec["serviceAccountName"])
+        })
+        .collect();
+    let bindings = rendered.of("ClusterRoleBinding").chain(rendered.of("RoleBinding"));
+    let bound: BTreeSet<String> = bindings
+        .flat_map(|one| items(&one["subjects"]))
+        .map(|one| account(&one["namespace"], &one["name"]))
+        .collect();
+    let mut broken = Vec::new();
+    for (what, set) in [("an account without pods", &there), ("a binding of nobody", &bound)] {
+        let odd = set.symmetric_difference(&used);
+        broken.extend(odd.map(|account| format!("{account}: {what}, or the other way round")));
+    }
+    broken
+}
