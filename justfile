@@ -34,6 +34,10 @@ cluster-down *args:
 cluster-test:
     hack/cluster/test
 
+# our programs on a real node (needs root and the packages of hack/cluster/packages)
+node-test *args:
+    hack/cluster/node-test {{args}}
+
 # how fast the sandbox is
 bench *args:
     cargo bench --package muster-sandbox {{args}}
