@@ -50,6 +50,10 @@ chart-test *args:
 images *args:
     hack/images/build --out target/images {{args}}
 
+# our programs on a real node (needs root and the packages of hack/cluster/packages)
+node-test *args:
+    hack/cluster/node-test {{args}}
+
 # how fast the sandbox is
 bench *args:
     cargo bench --package muster-sandbox {{args}}

@@ -35,6 +35,8 @@ build_binaries() {
         done
         flags+=" -X sigs.k8s.io/jobset/pkg/version.GitVersion=$(go -C "$MODULE" list -mod=readonly -m -f '{{.Version}}' sigs.k8s.io/jobset)"
         build_one prepare ./cmd/prepare "$flags"
+        build_one pause ./cmd/pause "$flags"
+        build_one devices ./cmd/devices "$flags"
         build_one jobset-controller sigs.k8s.io/jobset "$flags"
         build_one kplane ./cmd/kplane "$flags"
         ln -sfn kplane "$BIN/kubectl"

@@ -1,10 +1,14 @@
 # shellcheck shell=bash
 # How each program of the cluster is started, and how one sees that it is ready. Sourced by up; the
-# caller has process.sh and sets RUN and BIN. Everything listens on loopback only.
+# caller has process.sh and sets RUN, BIN and node (yes or no). Everything listens on loopback only; where there is a node, the
+# API server also on the node's addresses, all of it in the node's network namespace.
 
 PKI=$RUN/pki
 
-admin() { "$BIN/kubectl" --kubeconfig "$PKI/admin.kubeconfig" --cache-dir "$RUN/discovery" --request-timeout 10s "$@"; }
+# free_ports COUNT: in the network that the programs run in.
+free_ports() { "${ENTER[@]}" "$BIN/prepare" ports "$1"; }
+
+admin() { "${ENTER[@]}" "$BIN/kubectl" --kubeconfig "$PKI/admin.kubeconfig" --cache-dir "$RUN/discovery" --request-timeout 10s "$@"; }
 
 # start_component NAME SECONDS: runs launch_NAME and waits for ready_NAME. Ports are found free, but may
 # be taken before the program has them: then it starts once more with others.
@@ -27,7 +31,7 @@ start_component() {
 
 launch_etcd() {
     local peer
-    read -r ETCD_PORT peer <<<"$("$BIN/prepare" ports 2)"
+    read -r ETCD_PORT peer <<<"$(free_ports 2)"
     start_process etcd "$BIN/kplane" etcd --name=default --data-dir="$RUN/etcd" --unsafe-no-fsync \
         --listen-client-urls="https://127.0.0.1:$ETCD_PORT" --advertise-client-urls="https://127.0.0.1:$ETCD_PORT" \
         --listen-peer-urls="https://127.0.0.1:$peer" --initial-advertise-peer-urls="https://127.0.0.1:$peer" \
@@ -43,14 +47,18 @@ ready_etcd() { grep -q 'ready to serve client requests' "$RUN/log/etcd.log"; }
 # --- kube-apiserver
 
 # The endpoint reconciler is off because it refuses a loopback address; so the Service "kubernetes" has
-# no endpoints.
+# no endpoints. With a node its address is the node's own, and pods find the API server there.
 launch_kube_apiserver() {
-    local port
-    port=$("$BIN/prepare" ports 1)
-    URL=https://127.0.0.1:$port
+    local port bind=127.0.0.1
+    if [[ ${node:-no} == yes ]]; then
+        bind=0.0.0.0 port=443 URL=https://$NODE_ADDRESS:443
+    else
+        port=$(free_ports 1)
+        URL=https://127.0.0.1:$port
+    fi
     "$BIN/prepare" kubeconfigs "$PKI" "$URL"
     start_process kube-apiserver "$BIN/kplane" kube-apiserver \
-        --bind-address=127.0.0.1 --secure-port="$port" \
+        --bind-address="$bind" --secure-port="$port" \
         --advertise-address=127.0.0.1 --endpoint-reconciler-type=none \
         --etcd-servers="https://127.0.0.1:$ETCD_PORT" --etcd-cafile="$PKI/ca.crt" \
         --etcd-certfile="$PKI/etcd-client.crt" --etcd-keyfile="$PKI/etcd-client.key" \
@@ -86,10 +94,11 @@ ready_kube_controller_manager() { admin get --namespace default serviceaccount/d
 
 # --- kube-scheduler
 
+# It holds its lease, so that others see that there is a scheduler.
 launch_kube_scheduler() {
-    SCHEDULER_PORT=$("$BIN/prepare" ports 1)
+    SCHEDULER_PORT=$(free_ports 1)
     start_process kube-scheduler "$BIN/kplane" kube-scheduler \
-        --kubeconfig="$PKI/kube-scheduler.kubeconfig" --leader-elect=false \
+        --kubeconfig="$PKI/kube-scheduler.kubeconfig" --leader-elect=true \
         --bind-address=127.0.0.1 --secure-port="$SCHEDULER_PORT" \
         --tls-cert-file="$PKI/kube-scheduler.crt" --tls-private-key-file="$PKI/kube-scheduler.key" \
         --profiling=false --kube-api-qps=500 --kube-api-burst=1000
@@ -101,7 +110,7 @@ ready_kube_scheduler() { [[ $(admin --server "https://127.0.0.1:$SCHEDULER_PORT"
 
 launch_jobset_controller() {
     local port log=$RUN/log/jobset-manifests.log
-    port=$("$BIN/prepare" ports 1)
+    port=$(free_ports 1)
     "$BIN/prepare" jobset "$BIN/jobset" "$RUN" "$port"
     {
         admin apply --server-side --force-conflicts --filename "$BIN/jobset/crd.yaml" &&

@@ -26,12 +26,14 @@ process_began() {
     fi
 }
 
+ENTER=() # what every program is called through: nsenter, where there is a node
+
 # start_process NAME COMMAND...: in the background, niced, apart from the terminal.
 start_process() {
     local name=$1 pid began
     shift
     mkdir -p "$RUN/log" "$RUN/pid"
-    setsid nice "$@" >"$RUN/log/$name.log" 2>&1 </dev/null 9>&- &
+    setsid nice "${ENTER[@]}" "$@" >"$RUN/log/$name.log" 2>&1 </dev/null 9>&- &
     pid=$!
     disown "$pid"
     began=$(process_began "$pid") || began=gone

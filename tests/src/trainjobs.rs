@@ -10,8 +10,12 @@
 //!
 //! One process: the API server on one runtime, the coordinator on its own. First nobody else writes, and the limit is judged
 //! there. Then the sandbox's controllers make Jobs and pods of the JobSets on the same cores, and what they write counts too.
+//!
+//! With `MUSTER_KUBECONFIG` the same is measured on a real cluster, and the loop sends the same writes to the same cluster: see
+//! [`real`].
 
 mod load;
+mod real;
 mod render;
 
 use std::process::ExitCode;
@@ -54,6 +58,8 @@ struct Run {
     writes: Vec<Write>,
     /// Changes in the store meanwhile, whoever made them.
     changes: u64,
+    /// Where it was.
+    namespace: String,
     /// How often it looked when nothing meant anything, and what it wrote.
     looks: f64,
     resync: Vec<Write>,
@@ -67,6 +73,9 @@ pub fn main(args: Args) -> ExitCode {
 
 async fn measure(args: Args) -> anyhow::Result<bool> {
     let mut report = Report::default();
+    if World::is_real() {
+        return real::measure(Load { jobs: args.jobs }, report).await;
+    }
     report.part("a torch job and its runtime, rendered on one core");
     let one = render::one()?;
     report.plain("renders in a second", format!("{:.0}", 1.0 / one.as_secs_f64()));
@@ -105,6 +114,12 @@ async fn compared(load: Load, plan: Plan, report: &mut Report) -> anyhow::Result
         run.writes.iter().cloned().partition(Write::is_done);
     eprintln!("the same {} writes, by a plain loop …", done.len());
     let floor = replay::replay(&done).await?;
+    tell(report, &run, &refused, &floor, done.len());
+    Ok((run, floor.took))
+}
+
+/// What was seen, beside the loop.
+fn tell(report: &mut Report, run: &Run, refused: &[Write], floor: &replay::Replayed, done: usize) {
     report.part("from the first TrainJob to the last JobSet");
     report.time("all JobSets are there", run.took);
     report.spread("each TrainJob, from its creation to its JobSet", &run.each);
@@ -121,9 +136,8 @@ async fn compared(load: Load, plan: Plan, report: &mut Report) -> anyhow::Result
     report.time("time that it thought", thought);
     report.part("the same writes, by a plain loop");
     report.time("all of them, one after the other", floor.took);
-    report.time("one of them", floor.took.div_f64(done.len().max(1) as f64));
+    report.time("one of them", floor.took.div_f64(done.max(1) as f64));
     report.none("refused there", &floor.refused);
-    Ok((run, floor.took))
 }
 
 const COUNT: &str = "muster_trainjob_decide_duration_seconds_count";
@@ -153,15 +167,18 @@ async fn measured(load: Load, plan: Plan) -> anyhow::Result<Run> {
 
 async fn phases(load: Load, world: &World, recorder: &Recorder) -> anyhow::Result<Run> {
     quiet(recorder).await;
-    let sandbox = world.sandbox().context("the store of a real cluster is not counted")?;
-    let client = recorder.client(sandbox.http_client()?);
+    let client = match world.sandbox() {
+        Some(sandbox) => sandbox.http_client()?,
+        None => world.client(),
+    };
+    let client = recorder.client(client);
     let arrivals = Arrivals::watch(world);
     let sent = recorder.count();
     load.begin(&client, world).await?;
     let (before, version) = (figures(world)?, load::version(world).await?);
     eprintln!("{} TrainJobs …", load.jobs);
     let first = Instant::now();
-    let begun = load.create(&client, world.namespace()).await?;
+    let begun = load.create(&client, world).await?;
     until("all JobSets", PATIENCE, async || {
         tokio::time::sleep(LOOK_AGAIN).await;
         let (there, all) = (arrivals.count(), begun.len());
@@ -189,5 +206,6 @@ async fn phases(load: Load, world: &World, recorder: &Recorder) -> anyhow::Resul
     quiet(recorder).await;
     let looks = figures(world)?.since(&before).get(COUNT);
     let resync = recorder.since(sent);
-    Ok(Run { took, each, writes, changes, looks, resync, coordinator })
+    let namespace = world.namespace().to_owned();
+    Ok(Run { took, each, writes, changes, namespace, looks, resync, coordinator })
 }

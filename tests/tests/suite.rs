@@ -18,6 +18,7 @@ mod suite {
     mod placement;
     mod ranktable;
     mod restart;
+    mod rights;
     mod scale;
     mod scheduling;
     mod servings;

@@ -1,5 +1,5 @@
 //! What the same writes cost at least: a plain loop sends them, one after the other, to a server of its own that nobody
-//! watches.
+//! watches; or to the cluster that they were sent to first, into another namespace.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use http::header::CONTENT_TYPE;
 use http::{Method, Request};
+use kube::Client;
 use kube::client::Body;
 use muster_sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -31,7 +32,25 @@ pub async fn replay(writes: &[Write]) -> anyhow::Result<Replayed> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "default", "namespace": "default"}});
     sandbox.create("/api/v1/namespaces/default/serviceaccounts", &account).await?;
-    let client = sandbox.http_client()?;
+    let replayed = send(&sandbox.http_client()?, writes).await;
+    sandbox.stop().await;
+    replayed
+}
+
+/// The same writes for another namespace, without those that are not about the first one. The name of a world's namespace
+/// stands for nothing else.
+pub fn moved(writes: &[Write], from: &str, to: &str) -> Vec<Write> {
+    let about = |write: &&Write| write.target.contains(&format!("/namespaces/{from}/"));
+    let moved = |write: &Write| Write {
+        target: write.target.replace(from, to),
+        body: String::from_utf8_lossy(&write.body).replace(from, to).into(),
+        ..write.clone()
+    };
+    writes.iter().filter(about).map(moved).collect()
+}
+
+/// Sends all of them to this server.
+pub async fn send(client: &Client, writes: &[Write]) -> anyhow::Result<Replayed> {
     let requests: Vec<Request<Body>> = writes.iter().map(request).collect::<Result<_, _>>()?;
     let mut refused = Vec::new();
     let begun = Instant::now();
@@ -44,9 +63,7 @@ pub async fn replay(writes: &[Write]) -> anyhow::Result<Replayed> {
             refused.push(format!("{} {}: {body}", write.method, write.target));
         }
     }
-    let took = begun.elapsed();
-    sandbox.stop().await;
-    Ok(Replayed { took, refused })
+    Ok(Replayed { took: begun.elapsed(), refused })
 }
 
 /// The kinds that writes are about.
@@ -100,6 +117,25 @@ fn anywhere(body: &[u8]) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn writes_move_to_another_namespace_and_others_stay_away() {
+        let write = |target: &str| Write {
+            method: Method::POST,
+            target: target.to_owned(),
+            content_type: None,
+            body: r#"{"metadata":{"namespace":"wa-world"}}"#.into(),
+            status: None,
+        };
+        let moved = moved(
+            &[write("/api/v1/namespaces/wa-world/pods"), write("/api/v1/nodes")],
+            "wa-world",
+            "b",
+        );
+        assert_eq!(moved.len(), 1);
+        assert_eq!(moved[0].target, "/api/v1/namespaces/b/pods");
+        assert_eq!(moved[0].body, r#"{"metadata":{"namespace":"b"}}"#);
+    }
 
     #[test]
     fn what_holds_only_where_it_was_sent_first_is_left_out() {

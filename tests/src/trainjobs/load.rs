@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::world::{HOLD, Seen, World};
 
-/// The runtime of all.
-const RUNTIME: &str = "torch-distributed";
+/// The runtime of all; on a real cluster its name begins with the world's own mark.
+pub const RUNTIME: &str = "torch-distributed";
 /// Requests at once.
 const AT_ONCE: usize = 16;
 
@@ -34,23 +34,23 @@ pub struct Arrivals {
 }
 
 /// A runtime of Torch.
-pub fn runtime() -> Value {
+pub fn runtime(name: &str) -> Value {
     let pod = json!({"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
         "automountServiceAccountToken": false, "containers": [{"name": "node", "image": HOLD,
             "resources": {"limits": {"nvidia.com/gpu": "8"}}}]}});
     let labels = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
     json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": RUNTIME, "labels": {"trainer.kubeflow.org/framework": "torch"}},
+        "metadata": {"name": name, "labels": {"trainer.kubeflow.org/framework": "torch"}},
         "spec": {"mlPolicy": {"numNodes": 1, "torch": {}}, "template": {"spec": {"replicatedJobs": [
             {"name": "node", "template": {"metadata": {"labels": labels},
                 "spec": {"backoffLimit": 0, "template": pod}}}]}}}})
 }
 
 /// A job of two nodes.
-pub fn job(name: &str) -> Value {
+pub fn job(name: &str, runtime: &str) -> Value {
     json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
         "metadata": {"name": name},
-        "spec": {"runtimeRef": {"name": RUNTIME}, "trainer": {"numNodes": 2, "numProcPerNode": 8,
+        "spec": {"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 2, "numProcPerNode": 8,
             "command": ["torchrun", "train.py"], "env": [{"name": "EPOCHS", "value": "3"}],
             "resourcesPerNode": {"limits": {"nvidia.com/gpu": "8"}}}}})
 }
@@ -68,9 +68,10 @@ impl Load {
             GroupVersionKind::gvk("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime");
         let resource = ApiResource::from_gvk_with_plural(&kind, "clustertrainingruntimes");
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        api.create(&PostParams::default(), &serde_json::from_value(runtime())?).await?;
+        let own = world.own(RUNTIME);
+        api.create(&PostParams::default(), &serde_json::from_value(runtime(&own))?).await?;
         let jobs = jobs(&world.client(), world.namespace());
-        let probe: DynamicObject = serde_json::from_value(job("probe"))?;
+        let probe: DynamicObject = serde_json::from_value(job("probe", &own))?;
         let dry = PostParams { dry_run: true, ..PostParams::default() };
         world
             .until("a webhook that knows the runtime", async || {
@@ -86,11 +87,11 @@ impl Load {
     pub async fn create(
         self,
         client: &Client,
-        namespace: &str,
+        world: &World,
     ) -> anyhow::Result<BTreeMap<String, Instant>> {
-        let api = jobs(client, namespace);
+        let (api, runtime) = (jobs(client, world.namespace()), world.own(RUNTIME));
         let create = async |name: String| {
-            let object: DynamicObject = serde_json::from_value(job(&name))?;
+            let object: DynamicObject = serde_json::from_value(job(&name, &runtime))?;
             let begun = Instant::now();
             api.create(&PostParams::default(), &object).await.with_context(|| name.clone())?;
             anyhow::Ok((name, begun))

@@ -54,15 +54,17 @@ impl Cluster for Alone {
 
 /// How long one render takes: the best of three.
 pub fn one() -> anyhow::Result<Duration> {
-    let mut job = load::job("job");
+    let mut job = load::job("job", load::RUNTIME);
     job["metadata"]["uid"] = json!("u");
     job["metadata"]["namespace"] = json!("default");
     // As the API server fills in.
     job["spec"]["runtimeRef"]["kind"] = json!("ClusterTrainingRuntime");
     job["spec"]["runtimeRef"]["apiGroup"] = json!("trainer.kubeflow.org");
     let job: TrainJob = serde_json::from_value(job)?;
-    let snapshot =
-        Snapshot { controller: Some("u".to_owned()), runtime: Some(load::runtime().to_string()) };
+    let snapshot = Snapshot {
+        controller: Some("u".to_owned()),
+        runtime: Some(load::runtime(load::RUNTIME).to_string()),
+    };
     let cluster = Alone { snapshot };
     let (settings, keys, registry) = (Settings::default(), Keys::default(), Registry::standard());
     let runtimes = Runtimes::default();

@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::plan::{Plan, WORLD};
-use super::{Seen, training, until};
+use super::{Seen, scheduling, training, until};
 
 /// Two schedulers of ours would give away the same devices twice, so worlds take turns.
 static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
@@ -152,6 +152,9 @@ impl Cluster {
         }
         if let Err(error) = training::clear(self.client.clone(), &self.mark).await {
             tracing::warn!(mark = self.mark, "runtimes left behind: {error:#}");
+        }
+        if let Err(error) = scheduling::clear(self.client.clone(), &self.mark).await {
+            tracing::warn!(mark = self.mark, "queues left behind: {error:#}");
         }
         if let Err(error) = clear_nodes(&self.client, &self.mark).await {
             tracing::warn!(mark = self.mark, "nodes left behind: {error:#}");

@@ -36,7 +36,7 @@ impl World {
     pub async fn create_object(&self, mut object: Value) -> anyhow::Result<Value> {
         if let Place::Cluster(cluster) = &self.place {
             keep_to(cluster.mark(), &mut object);
-            own_runtime(cluster.mark(), &mut object);
+            own_names(cluster.mark(), &mut object);
         }
         let api = self.api_of(&object).await?;
         let object: DynamicObject = serde_json::from_value(object)?;
@@ -105,19 +105,27 @@ fn keep_to(mark: &str, value: &mut Value) {
     }
 }
 
-/// Runtimes of all namespaces, and TrainJobs that name one, use the world's own names.
-fn own_runtime(mark: &str, object: &mut Value) {
-    const SHARED: &str = "ClusterTrainingRuntime";
-    let name = match object["kind"].as_str() {
-        Some(SHARED) => object.pointer_mut("/metadata/name"),
+/// What has no namespace, and what names it, uses the world's own names: others use that cluster too. The first queues of a
+/// cluster, which the coordinators make, are everybody's.
+fn own_names(mark: &str, object: &mut Value) {
+    const RUNTIME: &str = "ClusterTrainingRuntime";
+    let pointers: &[&str] = match object["kind"].as_str() {
+        Some(RUNTIME) => &["/metadata/name"],
         Some("TrainJob") => match object.pointer("/spec/runtimeRef/kind") {
-            Some(kind) if kind != SHARED => None,
-            _ => object.pointer_mut("/spec/runtimeRef/name"),
+            Some(kind) if kind != RUNTIME => &[],
+            _ => &["/spec/runtimeRef/name"],
         },
-        _ => None,
+        Some("Queue") => &["/metadata/name", "/spec/parentQueue"],
+        Some("PodGroup") => &["/spec/queue"],
+        _ => &[],
     };
-    if let Some(Value::String(name)) = name {
-        *name = format!("{mark}-{name}");
+    for pointer in pointers {
+        if let Some(Value::String(name)) = object.pointer_mut(pointer)
+            && !name.is_empty()
+            && !name.starts_with("default-")
+        {
+            *name = format!("{mark}-{name}");
+        }
     }
 }
 
@@ -139,18 +147,39 @@ mod tests {
     #[test]
     fn runtimes_of_all_namespaces_have_names_of_their_world() {
         let mut runtime = json!({"kind": "ClusterTrainingRuntime", "metadata": {"name": "plain"}});
-        own_runtime("w", &mut runtime);
+        own_names("w", &mut runtime);
         assert_eq!(runtime["metadata"]["name"], "w-plain");
         let mut job = json!({"kind": "TrainJob", "metadata": {"name": "job"},
             "spec": {"runtimeRef": {"name": "plain"}}});
-        own_runtime("w", &mut job);
+        own_names("w", &mut job);
         assert_eq!(
             (&job["spec"]["runtimeRef"]["name"], &job["metadata"]["name"]),
             (&json!("w-plain"), &json!("job"))
         );
         job["spec"]["runtimeRef"] = json!({"name": "own", "kind": "TrainingRuntime"});
-        own_runtime("w", &mut job);
+        own_names("w", &mut job);
         assert_eq!(job["spec"]["runtimeRef"]["name"], "own");
+    }
+
+    #[test]
+    fn queues_and_groups_that_name_them_have_names_of_their_world() {
+        let mut queue =
+            json!({"kind": "Queue", "metadata": {"name": "team"}, "spec": {"parentQueue": "all"}});
+        own_names("w", &mut queue);
+        assert_eq!(
+            (&queue["metadata"]["name"], &queue["spec"]["parentQueue"]),
+            (&json!("w-team"), &json!("w-all"))
+        );
+        let mut first = json!({"kind": "Queue", "metadata": {"name": "team"}, "spec": {"parentQueue": "default-parent-queue"}});
+        own_names("w", &mut first);
+        assert_eq!(first["spec"]["parentQueue"], "default-parent-queue");
+        let mut group =
+            json!({"kind": "PodGroup", "metadata": {"name": "gang"}, "spec": {"queue": "team"}});
+        own_names("w", &mut group);
+        assert_eq!(
+            (&group["metadata"]["name"], &group["spec"]["queue"]),
+            (&json!("gang"), &json!("w-team"))
+        );
     }
 
     #[test]

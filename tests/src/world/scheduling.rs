@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Client, ResourceExt};
+use muster_coordinator::placement::bootstrap::queues;
 use serde_json::{Value, json};
 
 use super::{Seen, World};
@@ -75,4 +77,18 @@ pub fn waiting_pod(set: &str, number: usize, group: &str, resource: &str, device
 /// The node of a pod.
 pub fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Takes away the queues of a world that has ended.
+pub(super) async fn clear(client: Client, mark: &str) -> Result<()> {
+    let api = queues(&client);
+    let all = match api.list(&ListParams::default()).await {
+        // The kind was never there.
+        Err(kube::Error::Api(refused)) if refused.code == 404 => return Ok(()),
+        all => all?.items,
+    };
+    for name in all.iter().map(ResourceExt::name_any).filter(|name| name.starts_with(mark)) {
+        api.delete(&name, &DeleteParams::default()).await?;
+    }
+    Ok(())
 }

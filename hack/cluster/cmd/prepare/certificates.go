@@ -35,6 +35,7 @@ var clients = []leaf{
 	{name: "kube-controller-manager", user: "system:kube-controller-manager", usage: client},
 	{name: "kube-scheduler", user: "system:kube-scheduler", usage: both}, // it serves /readyz
 	{name: "jobset-controller", user: jobSetUser, usage: client},
+	{name: "node", user: nodeUser, groups: []string{"system:nodes"}, usage: client},
 }
 
 // others are servers, and the clients that need no kubeconfig. etcd checks itself as a client, too.
@@ -44,16 +45,27 @@ var others = []leaf{
 	{name: "kube-apiserver", user: "kube-apiserver", usage: server},
 	{name: "kubelet-client", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, usage: client},
 	{name: "jobset-webhook/tls", user: "jobset-webhook", usage: server},
+	{name: "kubelet", user: nodeUser, groups: []string{"system:nodes"}, usage: server},
 }
+
+// The node that "up --node" makes: its name and its address.
+const (
+	nodeUser    = "system:node:muster-node"
+	nodeAddress = "10.254.0.1"
+)
+
+// addresses are in the certificate of every server: loopback, the Service "kubernetes", the node.
+var addresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1), net.ParseIP(nodeAddress)}
 
 // validity is long enough for a cluster that somebody forgot, and short enough to be harmless.
 const validity = 365 * 24 * time.Hour
 
 // writeCertificates makes DIR with a CA, the certificates above and the key pair that signs
-// ServiceAccount tokens; every key is P-256. A directory that has them stays as it is.
+// ServiceAccount tokens; every key is P-256. A directory that has all of them stays as it is.
 func writeCertificates(dir string) error {
+	leaves := append(append([]leaf{}, clients...), others...)
 	done := filepath.Join(dir, "complete")
-	if _, err := os.Stat(done); err == nil {
+	if _, err := os.Stat(done); err == nil && areThere(dir, leaves) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "jobset-webhook"), 0o700); err != nil {
@@ -69,7 +81,7 @@ func writeCertificates(dir string) error {
 	if err := writeCertificate(filepath.Join(dir, "ca.crt"), ca, ca, caKey, caKey); err != nil {
 		return err
 	}
-	for _, leaf := range append(append([]leaf{}, clients...), others...) {
+	for _, leaf := range leaves {
 		key, err := writeKey(filepath.Join(dir, leaf.name+".key"))
 		if err != nil {
 			return err
@@ -79,7 +91,7 @@ func writeCertificates(dir string) error {
 		cert.ExtKeyUsage = leaf.usage
 		if leaf.usage[0] == x509.ExtKeyUsageServerAuth {
 			cert.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
-			cert.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
+			cert.IPAddresses = addresses
 		}
 		if err := writeCertificate(filepath.Join(dir, leaf.name+".crt"), cert, ca, key, caKey); err != nil {
 			return err
@@ -97,6 +109,16 @@ func writeCertificates(dir string) error {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o600)
+}
+
+// areThere is false for a directory that an older version wrote.
+func areThere(dir string, leaves []leaf) bool {
+	for _, leaf := range leaves {
+		if _, err := os.Stat(filepath.Join(dir, leaf.name+".crt")); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func template(user string, groups []string) *x509.Certificate {

@@ -1,5 +1,5 @@
 // Prepare writes the files that a test cluster starts from: certificates, kubeconfigs and the JobSet
-// set-up. It also finds free ports. The scripts in hack/cluster call it; it talks to no server.
+// set-up, and images. It also finds free ports. The scripts in hack/cluster call it; it talks to no server.
 package main
 
 import (
@@ -13,6 +13,7 @@ const usage = `usage:
   prepare certificates DIR                   write a CA and all certificates, unless DIR has them
   prepare kubeconfigs DIR URL                write DIR/NAME.kubeconfig for each client certificate in DIR
   prepare jobset MANIFESTS RUN PORT          write RUN/jobset/{cluster.yaml,webhooks.yaml,config.yaml}
+  prepare image OUT NAME PROGRAM FILE...     write an image as a tar file; FILE is SOURCE:TARGET or =LINK:TARGET
 `
 
 func main() {
@@ -40,6 +41,8 @@ func run(args []string) error {
 			return fmt.Errorf("the webhook port is %q, want a number", args[3])
 		}
 		return writeJobSet(args[1], args[2], port)
+	case len(args) >= 5 && args[0] == "image":
+		return writeImage(args[1], args[2], args[3], args[4:])
 	default:
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)

@@ -12,16 +12,16 @@ use muster_tests::world::{PATIENCE, Wire};
 
 use crate::suite::ranktable::{delivered, file_of, generation, records, table, worker};
 
-const LEASE: Duration = Duration::from_secs(1);
+/// A real API server shares its cores with much else: a lease must outlast its pauses.
+fn lease() -> Duration {
+    Duration::from_secs(if World::is_real() { 4 } else { 1 })
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_stops_before_another_leads_and_its_late_write_loses() -> Result<()>
 {
-    if World::is_real() {
-        return Ok(());
-    }
     let pause = Some(Duration::from_millis(200));
-    let choices = Choices { lease: LEASE, pause, ..Choices::default() };
+    let choices = Choices { lease: lease(), pause, ..Choices::default() };
     World::new().nodes(2).choices(choices).agents().run(cut_off).await
 }
 

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use muster_tests::World;
 use serde_json::{Value, json};
 
 use super::play::{Home, Stage};
@@ -43,9 +42,6 @@ async fn edit(maps: &Api<ConfigMap>, name: &str, change: &Value) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_people_do_to_a_record_is_put_right_and_generations_never_go_back() -> Result<()> {
-    if World::is_real() {
-        return Ok(());
-    }
     let mut stage = Stage::start().await?;
     let mut play = stage.play("mine").await?;
     play.pod("a", Home::Volume, 0).await?;
@@ -93,9 +89,6 @@ async fn whole(play: &mut super::play::Play<'_>, before: &ConfigMap) -> Result<C
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_who_keeps_writing_into_the_record_delays_a_table_and_breaks_nothing() -> Result<()>
 {
-    if World::is_real() {
-        return Ok(());
-    }
     let mut stage = Stage::start().await?;
     let maps = records(&stage.world);
     let meddling = tokio::spawn(async move {

@@ -43,10 +43,6 @@ async fn settled(world: &World, job: &str) -> Result<Seen<(usize, usize, usize)>
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_made() -> Result<()> {
-    if World::is_real() {
-        eprintln!("left out: the coordinators of a real cluster are not killed");
-        return Ok(());
-    }
     World::new()
         .nodes_of(muster_sandbox::hardware::Profile::NvidiaH1008, 2)
         .coordinators(1)
@@ -62,8 +58,9 @@ async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_mad
             let space = world.namespace().to_owned();
             let mut kills = 0;
             // A collector, an aggregator and two DDP learners.
+            let last = if World::is_real() { 1 } else { 4 };
             let walk: Vec<_> =
-                (1..=4).flat_map(|at| [(at, Side::Before), (at, Side::After)]).collect();
+                (1..=last).flat_map(|at| [(at, Side::Before), (at, Side::After)]).collect();
             let wanted = walk.len();
             for (at, side) in walk {
                 let job =

@@ -1,0 +1,157 @@
+//! Checks our programs on a real node: the agent as a process beside a real kubelet, and containers that read what it
+//! delivers.
+//!
+//! ```text
+//!   device plugin ─▶ kubelet ─▶ pod-resources ─▶ agent ─▶ coordinator ─▶ record ─▶ kubelet ─▶ ConfigMap volume
+//!                       │                          └──────────────────────────────────────▶ emptyDir
+//!                       └─▶ container: its environment, its file        what is compared, and timed
+//! ```
+//!
+//! The coordinator is in this process, with its own permissions, as in every [`World`]. `hack/cluster/node-test` makes the
+//! node, and starts this in the node's network.
+
+mod agent;
+mod checks;
+mod pods;
+mod times;
+mod training;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use muster_ranktable::inject::Injection;
+use muster_sandbox::hardware::Profile;
+use tokio::process::Command;
+
+use crate::world::World;
+use crate::world::coordinators::Choices;
+use agent::Agent;
+use checks::Checks;
+
+/// Settings.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "node",
+    about = "Our programs on a real node; MUSTER_KUBECONFIG names its cluster"
+)]
+pub struct Args {
+    /// Name of the Node object
+    #[arg(long, default_value = "muster-node")]
+    node: String,
+    /// The directory that stands for the node's /: device files are written to it
+    #[arg(long, value_name = "DIR")]
+    sysroot: PathBuf,
+    /// The agent's program
+    #[arg(long, value_name = "FILE")]
+    agent: PathBuf,
+    /// A kubectl that reaches the cluster
+    #[arg(long, value_name = "FILE")]
+    kubectl: PathBuf,
+    /// The image that has muster-agent
+    #[arg(long, value_name = "NAME")]
+    agent_image: String,
+    /// The image that has a shell
+    #[arg(long, value_name = "NAME")]
+    busybox_image: String,
+    /// A program that restarts the kubelet and returns when it is ready
+    #[arg(long, value_name = "FILE")]
+    restart_kubelet: PathBuf,
+    /// Tables that are timed, for each way that they come
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+}
+
+/// What every check works with.
+struct Stage<'a> {
+    world: &'a World,
+    args: &'a Args,
+    agent: &'a Agent,
+}
+
+/// Runs the checks and prints them; fails when one does.
+pub async fn main(args: Args) -> ExitCode {
+    match run(&args).await {
+        Ok(checks) => checks.verdict(),
+        Err(error) => {
+            eprintln!("node: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> anyhow::Result<Checks> {
+    ensure!(World::is_real(), "MUSTER_KUBECONFIG must name the cluster of the node");
+    for profile in [Profile::Ascend910b8, Profile::NvidiaH1008] {
+        profile.lay_out(&args.sysroot, 0).context("the node's device files")?;
+    }
+    let injection = Injection {
+        agent_image: args.agent_image.clone(),
+        busybox_image: args.busybox_image.clone(),
+        ..Injection::default()
+    };
+    // As it is shipped: on shared cores a short lease would end for want of a turn.
+    let choices = Choices { injection, lease: Duration::from_secs(15), ..Choices::default() };
+    let mut checks = Checks::default();
+    World::new()
+        .agents()
+        .choices(choices)
+        .run(async |world| {
+            let mut agent = Agent::start(world, args).await?;
+            let stage = Stage { world, args, agent: &agent };
+            stage.check_all(&mut checks).await;
+            checks.add("the agent ends when it is told to", agent.stop().await);
+            Ok(())
+        })
+        .await?;
+    Ok(checks)
+}
+
+impl Stage<'_> {
+    async fn check_all(&self, checks: &mut Checks) {
+        checks.add(
+            "the agent sees 8 NPUs and 8 GPUs, and the kubelet offers all of them",
+            self.sees_devices().await,
+        );
+        checks.add(
+            "a GPU pod's annotation has the devices that its container was given",
+            self.annotates_gpus().await,
+        );
+        checks.add(
+            "two pods of a group wait for their table, and their containers read it",
+            self.delivers().await,
+        );
+        checks.add(
+            "a TrainJob runs to its end: its pods are made by the real JobSet controller and its containers see their ranks",
+            self.trains().await,
+        );
+        checks.add(
+            "after a restart of the kubelet the plugin registers again, and a new pod gets a table",
+            self.survives_a_restart().await,
+        );
+        self.measure(checks).await;
+    }
+
+    /// Runs kubectl in the world's namespace; what it prints.
+    async fn kubectl(&self, args: &[&str]) -> anyhow::Result<String> {
+        let done = Command::new(&self.args.kubectl)
+            .arg("--kubeconfig")
+            .arg(self.world.kubeconfig())
+            .args(["--namespace", self.world.namespace()])
+            .args(args)
+            .output()
+            .await
+            .with_context(|| format!("{}", self.args.kubectl.display()))?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "kubectl {}: {said}", args.join(" "));
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    async fn survives_a_restart(&self) -> anyhow::Result<()> {
+        let done = Command::new(&self.args.restart_kubelet).output().await?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{}: {said}", self.args.restart_kubelet.display());
+        self.delivers_to("again", 1, 8).await
+    }
+}
