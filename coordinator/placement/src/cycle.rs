@@ -29,6 +29,7 @@ impl Cluster {
         drop(snapshot);
         let mut cycle = Cycle { binds, decisions, ..Cycle::default() };
         self.obey(&mut cycle, now);
+        self.judge(&mut cycle, now);
         cycle
     }
 
