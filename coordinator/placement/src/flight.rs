@@ -123,6 +123,14 @@ impl Flights {
         }
     }
 
+    /// Calls back those to nodes that have vanished, where it is sure that nothing was done and nothing is being tried.
+    pub fn recall(&mut self, is_there: impl Fn(&str) -> bool) {
+        let may_stay = |flight: &Flight| {
+            flight.unsure || flight.again.is_none() || is_there(&flight.bind.node)
+        };
+        self.flights.retain(|_, flight| may_stay(flight));
+    }
+
     /// The pod is gone, is another one, or has a node.
     pub fn end(&mut self, pod: &Name) {
         self.flights.remove(pod);

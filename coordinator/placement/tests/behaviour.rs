@@ -94,6 +94,24 @@ fn a_binding_that_is_refused_again_and_again_is_given_up_and_the_pod_rests() {
 }
 
 #[test]
+fn a_binding_that_was_refused_is_not_sent_again_to_a_node_that_has_vanished_meanwhile() {
+    let mut cluster = cluster();
+    put(&mut cluster, "PodGroup", group("one", "due", 1));
+    put(&mut cluster, "Pod", pod("one", "one", 8, ""));
+    let first = cluster.cycle(at(0)).binds;
+    assert_eq!(first[0].node, "n");
+    let refused = Outcome::Failed("429".to_owned());
+    cluster.landed(&name("team", "one"), "one-uid", refused, at(0));
+    let other = json!({"metadata": {"name": "other"}, "status": {"allocatable":
+        {"nvidia.com/gpu": "8", "cpu": "64", "memory": "256Gi", "pods": "110"}}});
+    put(&mut cluster, "Node", other);
+    cluster.remove(Kind::Node, &name("", "n"));
+    assert!(cluster.due(at(10)).is_empty());
+    let again = cluster.cycle(at(10)).binds;
+    assert_eq!(again.iter().map(|bind| bind.node.as_str()).collect::<Vec<_>>(), ["other"]);
+}
+
+#[test]
 fn a_binding_with_a_conflict_is_tried_again_since_the_conflict_may_be_over() {
     let mut cluster = cluster();
     put(&mut cluster, "PodGroup", group("one", "due", 1));

@@ -49,6 +49,8 @@ impl Ledger {
                         from = pod.resource_version().unwrap_or_default();
                         own.lock().held.remove(&pod.name_any());
                     }
+                    // Too old: everything is told once more.
+                    Some(Ok(WatchEvent::Error(_))) => "0".clone_into(&mut from),
                     Some(Ok(_)) => {}
                     // Watches end when the test lets them; what was missed comes first.
                     Some(Err(_)) | None => {
@@ -65,14 +67,19 @@ impl Ledger {
         Ok(Self { book, watch })
     }
 
+    /// How many pods have had a node.
+    pub fn seen(&self) -> usize {
+        self.book.lock().nodes.len()
+    }
+
     /// What was wrong.
-    pub fn judge(self) -> Result<usize> {
+    pub fn judge(self) -> Result<()> {
         self.watch.abort();
         let book = self.book.lock();
         ensure!(book.wrong.is_empty(), "{:#?}", book.wrong);
         let twice: Vec<_> = book.nodes.iter().filter(|(_, nodes)| nodes.len() > 1).collect();
         ensure!(twice.is_empty(), "bound twice: {twice:?}");
-        Ok(book.nodes.len())
+        Ok(())
     }
 }
 

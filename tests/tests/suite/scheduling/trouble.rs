@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams};
 use muster_sandbox::faults::{Fault, Rule};
 use muster_tests::World;
+use muster_tests::world::Seen;
 use muster_tests::world::scheduling::{node, waiting_pod};
 use serde_json::json;
 
@@ -37,7 +38,7 @@ async fn under_faults_of_the_api_gangs_are_bound_whole_and_no_device_is_given_tw
         let faults = world.sandbox().context("a sandbox")?.faults();
         for code in [409, 429, 500, 503] {
             // A binding is the creation of a pod's subresource.
-            faults.add(Rule::refusal(code).resource("pods").verb("create").chance(0.15));
+            faults.add(Rule::refusal(code).resource("pods").verb("create").chance(0.08));
             faults.add(
                 Rule::refusal(code)
                     .resource("podgroups.scheduling.run.ai")
@@ -62,8 +63,13 @@ async fn under_faults_of_the_api_gangs_are_bound_whole_and_no_device_is_given_tw
         faults.clear();
         println!("{struck} faults struck");
         ensure!(struck > 10, "only {struck} faults struck");
-        ensure!(ledger.judge()? == 2 * GANGS, "not every pod was seen");
-        Ok(())
+        world
+            .until("the ledger", async || {
+                let seen = ledger.seen();
+                Ok(if seen == 2 * GANGS { Seen::Yes(()) } else { Seen::NotYet(seen.to_string()) })
+            })
+            .await?;
+        ledger.judge()
     });
     outcome.await.with_context(|| format!("MUSTER_SEED={seed}"))
 }
@@ -87,21 +93,28 @@ async fn a_gang_whose_node_vanishes_between_decision_and_binding_is_placed_whole
             }
             faults.add(Rule::refusal(429).resource("pods").verb("create"));
             world.pod_group("gang", "team", 2, json!({})).await?;
-            let struck = async || {
-                Ok(match faults.struck() {
-                    0 | 1 => muster_tests::world::Seen::NotYet("no binding yet".to_owned()),
-                    _ => muster_tests::world::Seen::Yes(()),
-                })
+            let struck = async |least: u64| {
+                world
+                    .until("bindings that are refused", async || {
+                        let struck = faults.struck();
+                        Ok(match struck >= least {
+                            true => Seen::Yes(()),
+                            false => Seen::NotYet(format!("{struck} of {least}")),
+                        })
+                    })
+                    .await
             };
-            world.until("bindings that are refused", struck).await?;
+            struck(2).await?;
             let nodes: Api<Node> = Api::all(world.client());
             let all = nodes.list(&kube::api::ListParams::default()).await?.items;
             let first = all.first().and_then(|node| node.metadata.name.clone()).context("none")?;
             nodes.delete(&first, &DeleteParams::default()).await?;
+            struck(faults.struck() + 4).await?;
             faults.clear();
             let placed = world.placed("gang", 2).await?;
             let there: Vec<_> = placed.iter().filter_map(node).collect();
             ensure!(there.len() == 2 && there[0] != there[1], "{there:?}");
+            ensure!(!there.contains(&first.as_str()), "{first} is gone: {there:?}");
             Ok(())
         })
         .await
