@@ -9,7 +9,7 @@ use muster_program::duration;
 use muster_program::log::LogFormat;
 
 use crate::controllers::ranktable::Truth;
-use crate::placement::Eviction;
+use crate::placement::{Eviction, FaultPolicy};
 
 const EXAMPLES: &str =
     "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG. Of several coordinators one
@@ -114,6 +114,15 @@ pub struct Args {
     /// How pods make room for others
     #[arg(long, value_enum, default_value_t)]
     pub eviction: Eviction,
+    /// What becomes of running pods whose device or node goes bad, where no annotation muster.dev/fault-policy says it
+    #[arg(long, value_enum, default_value_t)]
+    pub fault_policy: FaultPolicy,
+    /// A fault counts for that when it has lasted this long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::setting)]
+    pub fault_grace: Duration,
+    /// After that, pods of the group that have come since are left alone for this long
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::setting)]
+    pub fault_cool_down: Duration,
     /// A scheduling cycle begins at least this often, also when nothing changes
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::setting)]
     pub scheduling_period: Duration,

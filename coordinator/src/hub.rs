@@ -219,6 +219,11 @@ impl Hub {
         self.inner.state.lock().registry.pods()
     }
 
+    /// The pods with devices of one node.
+    pub fn pods_of(&self, node: &str) -> Vec<Arc<PodDevices>> {
+        self.inner.state.lock().registry.pods_of(node)
+    }
+
     /// What the agent of a node says about one of its pods.
     pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
         self.inner.state.lock().registry.vouched(node, uid)

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict ──▶ API
+//!   hub ────────▶ agents ────┘
 //!                                      │    ▲                     │
 //!                            pods without a group ──▶ grouper     └── outcomes
 //! ```
@@ -9,12 +10,15 @@
 //! What decides is in `muster-placement` and `muster-scheduler`; here is what reads and writes. Only a leader watches: its
 //! first listing is read after the lease was won, so that it shows all that the leader before has written.
 
+pub mod agents;
 pub mod bind;
 pub mod bootstrap;
 pub mod desk;
 pub mod evict;
+pub mod fault;
 pub mod feed;
 pub mod grouper;
+pub mod health;
 pub mod intake;
 pub mod kinds;
 pub mod metrics;
@@ -32,6 +36,7 @@ use crate::hub::Hub;
 use crate::watch::Watch;
 use crate::write::Writer;
 
+pub use fault::FaultPolicy;
 pub use metrics::Metrics;
 pub use shown::Shown;
 
@@ -115,7 +120,7 @@ pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: C
     let watching = stop.child_token();
     let _ended = watching.clone().drop_guard();
     let feed = feed::Feed::start(&outlets.writer, &sources, &settings, &watching);
-    desk::Desk::new(settings, outlets).run(feed, stop).await;
+    desk::Desk::new(settings, outlets, sources.hub).run(feed, stop).await;
 }
 
 // === impl Settings ===

@@ -1,6 +1,6 @@
 //! What is known of the cluster, kept as it changes: an event costs its own size.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::Config;
@@ -11,6 +11,7 @@ use muster_scheduler::input::{
 
 use muster_scheduler::simulate;
 
+use crate::fault::{Care, Faults, Group};
 use crate::flight::{Flights, Patience};
 use crate::index::Index;
 use crate::object::{self, Kind, Name, Object, name_of};
@@ -28,6 +29,8 @@ pub struct Settings {
     pub patience: Patience,
     /// How long pods that must go may take before all is decided anew.
     pub promise: SignedDuration,
+    /// What becomes of pods that stand on something bad.
+    pub faults: Care,
 }
 
 /// The group that a pod is of though it does not say so yet.
@@ -49,7 +52,8 @@ pub struct Cluster {
     pub(crate) flights: Flights,
     pub(crate) promises: Promises,
     pub(crate) pods: Index<Name>,
-    others: Index<(Kind, Name)>,
+    pub(crate) faults: Faults,
+    pub(crate) others: Index<(Kind, Name)>,
     inventories: Index<String>,
     /// Written bind requests; flights are added to them for each cycle.
     pub(crate) requests: HashMap<Name, BindRequest>,
@@ -70,6 +74,7 @@ impl Default for Settings {
             scheduler_names: vec!["muster-scheduler".to_owned()],
             patience: Patience::default(),
             promise: SignedDuration::from_secs(90),
+            faults: Care::default(),
         }
     }
 }
@@ -92,6 +97,7 @@ impl Cluster {
             flights: Flights::default(),
             promises: Promises::default(),
             pods: Index::default(),
+            faults: Faults::default(),
             others: Index::default(),
             inventories: Index::default(),
             requests: HashMap::new(),
@@ -120,6 +126,11 @@ impl Cluster {
         &self.promises
     }
 
+    /// What is known of faults.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
     /// One pod.
     pub fn pod(&self, name: &Name) -> Option<&Pod> {
         self.pods.get(&self.input.pods, name)
@@ -142,13 +153,18 @@ impl Cluster {
         match object {
             Object::Pod(pod) => self.put_pod(*pod),
             Object::BindRequest(one) => drop(self.requests.insert(name_of(&one.metadata), one)),
-            Object::Node(one) => drop(index.put(&mut input.nodes, key(&one.metadata), one)),
+            Object::Node(one) => {
+                self.faults.saw_node(&one.metadata.name, one.is_ready());
+                index.put(&mut input.nodes, key(&one.metadata), one);
+            }
             Object::PodGroup(mut one) => {
                 if kind == Kind::PodGroup(Dialect::Kai)
                     && let Some(marks) = self.marks.get(&name_of(&one.metadata))
                 {
                     simulate::mark(&mut one, marks);
                 }
+                let group = (one.dialect(), name_of(&one.metadata));
+                self.faults.saw_group(group, &one.metadata.annotations);
                 index.put(&mut input.pod_groups, key(&one.metadata), *one);
             }
             Object::Queue(one) => drop(index.put(&mut input.queues, key(&one.metadata), one)),
@@ -188,11 +204,16 @@ impl Cluster {
                 self.memberships.remove(name);
                 self.flights.end(name);
                 self.promises.lost(name);
+                self.faults.lost_pod(name);
             }
             Kind::BindRequest => drop(self.requests.remove(name)),
-            Kind::Node => take!(nodes),
-            Kind::PodGroup(_) => {
+            Kind::Node => {
+                self.faults.lost_node(&name.1);
+                take!(nodes);
+            }
+            Kind::PodGroup(dialect) => {
                 self.marks.remove(name);
+                self.faults.lost_group(&(dialect, name.clone()));
                 let key_of =
                     |one: &PodGroup| (Kind::PodGroup(one.dialect()), name_of(&one.metadata));
                 index.take(&mut input.pod_groups, &key, key_of);
@@ -229,6 +250,16 @@ impl Cluster {
     pub fn remove_inventory(&mut self, node: &str) {
         let list = &mut self.input.inventories;
         self.inventories.take(list, &node.to_owned(), |one| one.node.clone());
+    }
+
+    /// What an agent says of pods on its node: identities of those that hold a faulty device, and what is wrong with it.
+    pub fn hold(&mut self, node: &str, pods: BTreeMap<String, String>) {
+        self.faults.hold(node, pods);
+    }
+
+    /// What has come of a note of a restart.
+    pub fn noted(&mut self, group: &Group, at: Timestamp, outcome: &Outcome, now: Timestamp) {
+        self.faults.noted(group, at, outcome, now);
     }
 
     /// A pod is of a group, though it does not say so yet.

@@ -23,18 +23,31 @@ impl Cluster {
     /// Runs a cycle: what it orders is as good as done from now on.
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
         self.flights.wake(now);
+        self.recall();
         let binds = self.keep_promises(now);
         let snapshot = self.snapshot(now);
         let decisions = decide(&snapshot, &self.settings.config, now);
         drop(snapshot);
         let mut cycle = Cycle { binds, decisions, ..Cycle::default() };
         self.obey(&mut cycle, now);
+        self.judge(&mut cycle, now);
         cycle
     }
 
     /// Bindings that are to be tried again by now.
     pub fn due(&mut self, now: Timestamp) -> Vec<Bind> {
+        self.recall();
         self.flights.due(now)
+    }
+
+    /// Pods that were to go to a node that has vanished are decided on anew.
+    fn recall(&mut self) {
+        if self.flights.is_empty() {
+            return;
+        }
+        let mut flights = std::mem::take(&mut self.flights);
+        flights.recall(|node| self.node(node).is_some());
+        self.flights = flights;
     }
 
     /// When something is to be done though nothing changes.

@@ -65,6 +65,17 @@ impl Patience {
     }
 }
 
+// === impl Flight ===
+
+impl Flight {
+    /// It is tried again, later each time.
+    fn again(&mut self, patience: &Patience, now: Timestamp) {
+        let wait = patience.wait(self.bind.attempt);
+        self.bind.attempt += 1;
+        self.again = Some(now.saturating_add(wait).unwrap_or(now));
+    }
+}
+
 // === impl Flights ===
 
 impl Flights {
@@ -86,16 +97,20 @@ impl Flights {
         let flight = self.flights.get_mut(pod).filter(|flight| flight.bind.uid == uid)?;
         match outcome {
             // Its place is taken until the watch shows that the pod has it, or is gone.
-            Outcome::Done | Outcome::Lost(_) => None,
+            Outcome::Done => None,
+            // So here; but a conflict may have been one of the moment, and a binding harms nobody that is done twice.
+            Outcome::Lost(_) => {
+                flight.unsure = true;
+                flight.again(patience, now);
+                None
+            }
             Outcome::Failed(_) | Outcome::Unsure(_)
                 if flight.bind.attempt + 1 < patience.tries
                     || flight.unsure
                     || matches!(outcome, Outcome::Unsure(_)) =>
             {
                 flight.unsure |= matches!(outcome, Outcome::Unsure(_));
-                let wait = patience.wait(flight.bind.attempt);
-                flight.bind.attempt += 1;
-                flight.again = Some(now.saturating_add(wait).unwrap_or(now));
+                flight.again(patience, now);
                 None
             }
             Outcome::Failed(why) | Outcome::Unsure(why) => {
@@ -106,6 +121,14 @@ impl Flights {
                 Some(why)
             }
         }
+    }
+
+    /// Calls back those to nodes that have vanished, where it is sure that nothing was done and nothing is being tried.
+    pub fn recall(&mut self, is_there: impl Fn(&str) -> bool) {
+        let may_stay = |flight: &Flight| {
+            flight.unsure || flight.again.is_none() || is_there(&flight.bind.node)
+        };
+        self.flights.retain(|_, flight| may_stay(flight));
     }
 
     /// The pod is gone, is another one, or has a node.

@@ -6,14 +6,17 @@
 //!                                ▲  ▲                                                             │
 //!                                │  └── flight: bindings on their way · promise: room being made ◀┘ outcomes
 //!                                └── the watch confirms
+//!   faults of devices and nodes ──▶ fault: notes on groups, then evictions
 //! ```
 //!
 //! Start with [`cluster::Cluster`] and [`cycle`].
 
 pub mod cluster;
 pub mod cycle;
+pub mod fault;
 pub mod flight;
 mod index;
+pub mod names;
 pub mod object;
 pub mod orders;
 pub mod promise;

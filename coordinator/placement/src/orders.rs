@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::reason::Eviction;
 
+use crate::fault::Note;
 use crate::object::Name;
 
 /// A pod gets a node.
@@ -55,6 +56,8 @@ pub struct Cycle {
     pub binds: Vec<Bind>,
     /// Pods that go.
     pub evictions: Vec<Evict>,
+    /// Restarts because of faults, to be written on their groups before pods go for them.
+    pub notes: Vec<Note>,
     /// All that was decided, with reasons.
     pub decisions: Decisions,
 }

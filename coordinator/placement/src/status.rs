@@ -30,6 +30,8 @@ pub struct GroupStatus {
     pub placed: usize,
     /// What keeps it waiting: a reason, and words with numbers.
     pub reason: Option<(String, String)>,
+    /// What is bad below its pods: a reason, and words.
+    pub trouble: Option<(String, String)>,
 }
 
 /// How a queue is, with all queues below it.
@@ -70,6 +72,10 @@ pub fn groups(cluster: &Cluster, decisions: &Decisions) -> BTreeMap<Name, GroupS
         let status = GroupStatus {
             queue: group.spec.queue.clone(),
             stays: stays(cluster, group),
+            trouble: cluster
+                .faults()
+                .trouble(&(Dialect::Kai, key.clone()))
+                .map(|trouble| (trouble.bad.word().to_owned(), trouble.message.clone())),
             reason,
             ..GroupStatus::default()
         };

@@ -94,6 +94,38 @@ fn a_binding_that_is_refused_again_and_again_is_given_up_and_the_pod_rests() {
 }
 
 #[test]
+fn a_binding_that_was_refused_is_not_sent_again_to_a_node_that_has_vanished_meanwhile() {
+    let mut cluster = cluster();
+    put(&mut cluster, "PodGroup", group("one", "due", 1));
+    put(&mut cluster, "Pod", pod("one", "one", 8, ""));
+    let first = cluster.cycle(at(0)).binds;
+    assert_eq!(first[0].node, "n");
+    let refused = Outcome::Failed("429".to_owned());
+    cluster.landed(&name("team", "one"), "one-uid", refused, at(0));
+    let other = json!({"metadata": {"name": "other"}, "status": {"allocatable":
+        {"nvidia.com/gpu": "8", "cpu": "64", "memory": "256Gi", "pods": "110"}}});
+    put(&mut cluster, "Node", other);
+    cluster.remove(Kind::Node, &name("", "n"));
+    assert!(cluster.due(at(10)).is_empty());
+    let again = cluster.cycle(at(10)).binds;
+    assert_eq!(again.iter().map(|bind| bind.node.as_str()).collect::<Vec<_>>(), ["other"]);
+}
+
+#[test]
+fn a_binding_with_a_conflict_is_tried_again_since_the_conflict_may_be_over() {
+    let mut cluster = cluster();
+    put(&mut cluster, "PodGroup", group("one", "due", 1));
+    put(&mut cluster, "Pod", pod("one", "one", 8, ""));
+    assert_eq!(cluster.cycle(at(0)).binds.len(), 1);
+    let lost = Outcome::Lost("409".to_owned());
+    assert_eq!(cluster.landed(&name("team", "one"), "one-uid", lost, at(1)), None);
+    assert!(cluster.cycle(at(1)).binds.is_empty(), "its place is held");
+    assert_eq!(cluster.due(at(2)).len(), 1);
+    put(&mut cluster, "Pod", pod("one", "one", 8, "n"));
+    assert!(cluster.due(at(100)).is_empty(), "the watch has the last word");
+}
+
+#[test]
 fn room_that_is_made_for_a_gang_is_held_for_it_until_the_last_pod_has_left() {
     let mut cluster = cluster();
     for number in 0..2 {

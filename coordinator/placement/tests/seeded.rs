@@ -1,7 +1,7 @@
 //! Runs of the scheduler against an API that fails, lags and forgets, each replayable from its seed:
 //! `MUSTER_SEED=17 cargo test -p muster-placement --test seeded`.
 //!
-//! What must hold at every step: no pod is bound twice, no device is given twice. And in the end, when everything has been heard and
+//! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice. And in the end, when everything has been heard and
 //! nothing fails any more: no gang is half-bound.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 

@@ -225,6 +225,12 @@ impl Registry {
         self.nodes.iter().filter_map(known).collect()
     }
 
+    /// The pods of one node, by uid.
+    pub fn pods_of(&self, node: &str) -> Vec<Arc<PodDevices>> {
+        let pods = self.nodes.get(node).and_then(|node| node.pods.as_ref());
+        pods.map(|pods| pods.iter().cloned().collect()).unwrap_or_default()
+    }
+
     /// What the agent of a node says about one of its pods.
     pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
         let node = self.nodes.get(node)?;

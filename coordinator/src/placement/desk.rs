@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use muster_placement::fault::{Group, Note};
 use muster_placement::object::{Name, shown};
-use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Outcome};
+use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Object, Outcome};
 use muster_scheduler::input::{Dialect, KAI_GROUP};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -15,19 +16,22 @@ use super::feed::{Change, Feed};
 use super::grouper::Grouper;
 use super::intake::{Done, Intake};
 use super::notes::Notes;
-use super::{Outlets, Settings, bind, evict};
+use super::{Outlets, Settings, agents, bind, evict, fault};
+use crate::hub::Hub;
 
 /// What has come of an order.
 #[derive(Debug)]
 enum Told {
     Bound(Name, String, Outcome),
     Evicted(Name, String, Outcome),
+    Noted(Group, Timestamp, Outcome),
 }
 
 /// The desk.
 pub struct Desk {
     settings: Settings,
     outlets: Outlets,
+    hub: Hub,
     cluster: Box<Cluster>,
     clock: Clock,
     /// Kinds that have not been listed yet.
@@ -73,7 +77,7 @@ impl Clock {
 
 impl Desk {
     /// A desk that knows nothing yet.
-    pub fn new(settings: Settings, outlets: Outlets) -> Self {
+    pub fn new(settings: Settings, outlets: Outlets, hub: Hub) -> Self {
         let (tell, told) = mpsc::unbounded_channel();
         let (done, grouped) = mpsc::unbounded_channel();
         let grouper = Grouper::new(
@@ -91,6 +95,7 @@ impl Desk {
             grouped,
             settings,
             outlets,
+            hub,
             clock: Clock::new(),
             unlisted: BTreeSet::new(),
             changed: None,
@@ -160,7 +165,18 @@ impl Desk {
 
     fn take(&mut self, change: Change) {
         match change {
-            Change::Put(object) => self.cluster.put(*object),
+            Change::Put(object) => {
+                let node = match &*object {
+                    Object::Node(node) => Some(node.metadata.name.clone()),
+                    _ => None,
+                };
+                self.cluster.put(*object);
+                // What its devices are called is known only now.
+                if let Some(node) = node {
+                    self.ask_agent(&node);
+                }
+            }
+            Change::Agent(node) => self.ask_agent(&node),
             Change::Gone(kind, name) => self.remove(kind, &name),
             Change::Listed(kind, names) => {
                 for gone in self.cluster.names(kind) {
@@ -180,8 +196,20 @@ impl Desk {
         self.changed.get_or_insert_with(Instant::now);
     }
 
+    /// Takes over what the agent of a node says.
+    fn ask_agent(&mut self, node: &str) {
+        let Some(seen) = self.hub.inventory(node) else { return };
+        let offered = self.cluster.node(node).map(|node| &node.status.allocatable);
+        match agents::inventory(node, &seen, offered) {
+            Some(inventory) => self.cluster.put_inventory(inventory),
+            None => self.cluster.remove_inventory(node),
+        }
+        self.cluster.hold(node, agents::struck(&seen, &self.hub.pods_of(node)));
+    }
+
     fn remove(&mut self, kind: Kind, name: &Name) {
         match kind {
+            Kind::Node => self.cluster.remove_inventory(&name.1),
             Kind::Pod => self.intake.gone(name),
             Kind::PodGroup(Dialect::Kai) => self.grouper.forget(&name.0, &name.1),
             _ => {}
@@ -205,6 +233,14 @@ impl Desk {
                     tracing::warn!(pod, reason = "binding", "given up for now: {why}");
                     self.changed.get_or_insert_with(Instant::now);
                 }
+            }
+            Told::Noted(group, at, outcome) => {
+                if let Outcome::Failed(why) | Outcome::Unsure(why) = &outcome {
+                    let group = shown(&group.1);
+                    tracing::warn!(group, reason = "fault", "a restart cannot be noted: {why}");
+                }
+                self.cluster.noted(&group, at, &outcome, now);
+                self.changed.get_or_insert_with(Instant::now);
             }
             Told::Evicted(pod, uid, outcome) => {
                 self.outlets.metrics.evicted(&outcome);
@@ -236,13 +272,17 @@ impl Desk {
     }
 
     fn obey(&mut self, cycle: Cycle) {
-        let Cycle { binds, evictions, decisions } = cycle;
+        let Cycle { binds, evictions, notes, decisions } = cycle;
         for bind in binds {
             self.send_bind(bind);
         }
         for evict in evictions {
             self.send_eviction(evict);
         }
+        for note in notes {
+            self.send_note(note);
+        }
+        self.outlets.metrics.struck(self.cluster.faults().struck());
         self.notes.mark(&decisions);
         self.notes.say(&self.cluster, &decisions, self.clock.now());
         self.outlets.shown.set(decisions);
@@ -260,6 +300,16 @@ impl Desk {
             let outcome = bind::bind(&writer, &order, marks.into_iter().collect()).await;
             // Nobody listens any more when the term is over.
             let _ended = tell.send(Told::Bound(order.pod, order.uid, outcome));
+        });
+    }
+
+    /// A restart because of a fault is written down; its pods go when that is done.
+    fn send_note(&self, note: Note) {
+        self.outlets.metrics.restarts(note.policy.word());
+        let (outlets, tell) = (self.outlets.clone(), self.tell.clone());
+        tokio::spawn(async move {
+            let outcome = fault::note(&outlets, &note).await;
+            let _ended = tell.send(Told::Noted(note.group, note.restart.at, outcome));
         });
     }
 

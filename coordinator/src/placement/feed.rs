@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::kinds::{Coscheduling, Volcano};
 use super::seen::{Lean, Seen};
-use super::{Settings, Sources};
+use super::{Settings, Sources, agents};
 use crate::watch::Watch;
 use crate::write::Writer;
 
@@ -42,6 +42,8 @@ pub enum Change {
     Gone(Kind, Name),
     /// All objects of a kind were listed: these, and no others.
     Listed(Kind, BTreeSet<Name>),
+    /// The agent of a node has said something new.
+    Agent(String),
     /// An object cannot be read, and why.
     Unreadable(Kind, Name, String),
 }
@@ -92,6 +94,8 @@ impl Feed {
         watch_if!(Queue, queues; PodGroup, pod_groups; BindRequest, bind_requests;
             Topology, topologies; Coscheduling, coscheduling; Volcano, volcano);
         kinds.insert(Kind::ConfigMap);
+        let (hub, to) = (sources.hub.clone(), watching.to.clone());
+        tokio::spawn(agents::follow(hub, to, stop.clone()));
         tokio::spawn(watching.follow_config_maps());
         Self { changes, kinds }
     }

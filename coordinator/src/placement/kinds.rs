@@ -1,5 +1,6 @@
 //! The kinds that the scheduler watches, and what of them is kept.
 
+use muster_placement::names::FAULT_POLICY;
 use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
     BindRequest, COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, KAI_GROUP, Labels, Meta,
@@ -21,8 +22,6 @@ const READ: [&str; 7] = [
     "run.ai/reserve_for_gpu_index",
 ];
 const PREFIXES: [&str; 4] = ["gpu-", "kai.scheduler/", "nvidia.com/mig-", "runai"];
-/// What becomes of a pod whose device is faulty.
-pub const FAULT_POLICY: &str = "muster.dev/fault-policy";
 /// What kubectl keeps for itself.
 const LARGE: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -55,6 +54,11 @@ macro_rules! lean {
 
 lean!(Node, "", "v1", "Node", "nodes", Kind::Node, |mut node| {
     node.metadata.annotations = kept(&node.metadata.annotations, |_| false);
+    let offered = &node.status.allocatable;
+    let withdrawn = node.status.capacity.iter().filter(|(name, amount)| {
+        name.contains('/') && offered.get(name).is_some_and(|offered| offered != *amount)
+    });
+    node.status.capacity = withdrawn.collect();
     Object::Node(node)
 });
 lean!(

@@ -26,6 +26,12 @@ pub struct Why {
     reason: String,
 }
 
+/// By which policy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Policy {
+    policy: &'static str,
+}
+
 /// Counters. Copies share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -33,6 +39,8 @@ pub struct Metrics {
     bindings: Family<Result, Counter>,
     evictions: Family<Result, Counter>,
     waiting: Family<Why, Gauge>,
+    struck: Gauge,
+    restarts: Family<Policy, Counter>,
 }
 
 // === impl Metrics ===
@@ -44,6 +52,8 @@ impl Default for Metrics {
             bindings: Family::default(),
             evictions: Family::default(),
             waiting: Family::default(),
+            struck: Gauge::default(),
+            restarts: Family::default(),
         }
     }
 }
@@ -73,6 +83,16 @@ impl Metrics {
         self.evictions.get_or_create(&Result::of(outcome)).inc();
     }
 
+    /// So many pods stand on something bad.
+    pub fn struck(&self, pods: usize) {
+        self.struck.set(i64::try_from(pods).unwrap_or(i64::MAX));
+    }
+
+    /// A group is restarted because of a fault.
+    pub fn restarts(&self, policy: &'static str) {
+        self.restarts.get_or_create(&Policy { policy }).inc();
+    }
+
     /// Tells a registry of them.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
@@ -94,6 +114,16 @@ impl Metrics {
             "muster_scheduler_waiting_groups",
             "Pod groups that wait, by the reason",
             self.waiting.clone(),
+        );
+        registry.register(
+            "muster_scheduler_struck_pods",
+            "Pods that stand on a faulty device or a bad node",
+            self.struck.clone(),
+        );
+        registry.register(
+            "muster_scheduler_fault_restarts",
+            "Groups of which pods were replaced because of a fault, by policy",
+            self.restarts.clone(),
         );
     }
 }

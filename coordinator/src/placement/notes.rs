@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Outlets;
+use super::health::{HEALTHY, health};
 
 /// The condition of a group.
 pub const SCHEDULABLE: &str = "Schedulable";
@@ -129,13 +130,16 @@ impl Notes {
         let Some(object) = cluster.pod_group(Dialect::Kai, group) else { return };
         let written = object.status.conditions.iter().find(|one| one.kind == SCHEDULABLE);
         let (condition, changed) = condition(written, status, now);
+        let told = object.status.conditions.iter().find(|one| one.kind == HEALTHY);
+        let (healthy, struck) = health(told, status, now);
         let conditions: Vec<Value> = object
             .status
             .conditions
             .iter()
-            .filter(|one| one.kind != SCHEDULABLE)
+            .filter(|one| one.kind != SCHEDULABLE && one.kind != HEALTHY)
+            .chain(condition.as_ref())
+            .chain(healthy.as_ref())
             .map(json_of)
-            .chain(condition.as_ref().map(json_of))
             .collect();
         let stays = |amounts: &Amounts| if status.stays { written_as(amounts) } else { json!({}) };
         let patch = json!({"status": {
@@ -154,8 +158,10 @@ impl Notes {
             uid: Some(object.metadata.uid.clone()),
             ..ObjectReference::default()
         };
-        let event = changed.then(|| status.reason.clone()).flatten().map(|why| (about, why));
-        self.write(pod_groups(), group, patch, event);
+        let waits = status.reason.clone().filter(|_| changed);
+        let events = waits.into_iter().chain(status.trouble.clone().filter(|_| struck));
+        let events = events.map(|why| (about.clone(), why)).collect();
+        self.write(pod_groups(), group, patch, events);
         if object.spec.mark_unschedulable != Some(false) {
             self.tell_pods(cluster, status);
         }
@@ -204,7 +210,12 @@ impl Notes {
             "fairShare": status.fair_share,
         }});
         let name = muster_placement::object::name("", queue);
-        self.write(resource("scheduling.run.ai", "v2", "Queue", "queues"), &name, patch, None);
+        self.write(
+            resource("scheduling.run.ai", "v2", "Queue", "queues"),
+            &name,
+            patch,
+            Vec::new(),
+        );
     }
 
     fn write(
@@ -212,7 +223,7 @@ impl Notes {
         resource: ApiResource,
         name: &Name,
         patch: Value,
-        event: Option<(ObjectReference, (String, String))>,
+        events: Vec<(ObjectReference, (String, String))>,
     ) {
         let (outlets, permits, name) = (self.outlets.clone(), self.permits.clone(), name.clone());
         tokio::spawn(async move {
@@ -228,7 +239,7 @@ impl Notes {
                 tracing::debug!(kind = resource.kind, object, reason = error.reason(), "{error}");
                 return;
             }
-            if let Some((about, (reason, message))) = event {
+            for (about, (reason, message)) in events {
                 outlets.events.warning(&about, &reason, message).await;
             }
         });
@@ -242,9 +253,13 @@ fn is_news<T: PartialEq>(said: Option<&Said<T>>, now: &T, urgent: impl Fn(&T, &T
     })
 }
 
-/// What a group's state is, in one word.
-fn word(status: &GroupStatus) -> (Option<&str>, bool) {
-    (status.reason.as_ref().map(|(reason, _)| reason.as_str()), status.waiting.is_empty())
+/// What a group's state is, in few words.
+fn word(status: &GroupStatus) -> (Option<&str>, Option<&str>, bool) {
+    fn first((reason, _): &(String, String)) -> &str {
+        reason
+    }
+    let GroupStatus { reason, trouble, waiting, .. } = status;
+    (reason.as_ref().map(first), trouble.as_ref().map(first), waiting.is_empty())
 }
 
 /// The condition of a group; and whether its reason is another than the one that is written.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use jiff::SignedDuration;
 use muster_dijob::make;
+use muster_placement::fault::Care;
 use muster_program::log::LogLevel;
 use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
@@ -99,10 +101,16 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         most_replicas: i64::from(args.most_replicas),
     };
     let grace = args.delete_grace_seconds;
+    let faults = Care {
+        policy: args.fault_policy.into(),
+        grace: SignedDuration::try_from(args.fault_grace).context("--fault-grace")?,
+        cool_down: SignedDuration::try_from(args.fault_cool_down).context("--fault-cool-down")?,
+    };
     let placement = scheduling(
         args.scheduler_name,
         args.scheduler_config.as_deref(),
         placement::Settings {
+            cluster: muster_placement::Settings { faults, ..Default::default() },
             eviction: args.eviction,
             period: args.scheduling_period,
             grouping: muster_podgrouper::Config {

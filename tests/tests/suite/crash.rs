@@ -2,6 +2,7 @@
 
 mod faults;
 mod partition;
+mod placement;
 mod play;
 mod record;
 mod serving;

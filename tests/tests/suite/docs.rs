@@ -185,6 +185,8 @@ fn counted() -> Result<String> {
     placement.bound(&Outcome::Done);
     placement.evicted(&Outcome::Done);
     placement.waits("any");
+    placement.struck(0);
+    placement.restarts("any");
     placement.register(&mut registry);
     let streams = hub::metrics::Metrics::default();
     let any = hub::metrics::Reason { reason: "any".to_owned() };

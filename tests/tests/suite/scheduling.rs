@@ -1,5 +1,8 @@
 //! Pods that Muster's scheduler places.
 
+mod faults;
 mod gangs;
+pub mod ledger;
 mod reasons;
 mod room;
+mod trouble;

@@ -82,6 +82,7 @@ impl World {
             20 => self.let_go(),
             21 => self.change_nodes(),
             22 => self.begin(),
+            23 if self.dice(2) == 0 => self.pass(SignedDuration::from_mins(-3)),
             _ => self.pass(SignedDuration::from_secs(7)),
         }
     }
@@ -145,6 +146,9 @@ impl World {
             }
         }
         self.killed += 1;
+        // Another machine's clock: hours before or after the last one's.
+        let hours = self.dice(5) as i64 - 2;
+        self.pass(SignedDuration::from_hours(hours));
         self.heard.clear();
         self.cluster = Cluster::new(Settings::default());
         let free = json!({"quota": -1, "overQuotaWeight": 1, "limit": -1});

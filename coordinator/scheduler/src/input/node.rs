@@ -38,6 +38,8 @@ pub struct NodeSpec {
 pub struct NodeStatus {
     /// What pods can have of it.
     pub allocatable: ResourceList,
+    /// What is there, also what pods cannot have.
+    pub capacity: ResourceList,
     /// How it is.
     #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<Condition>,
@@ -52,4 +54,13 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Whether it says that it is well. One that says nothing is not asked.
+    pub fn is_ready(&self) -> bool {
+        self.status.conditions.iter().all(|one| one.kind != "Ready" || one.status == "True")
+    }
 }

@@ -173,6 +173,18 @@ fn a_device_that_an_agent_calls_faulty_is_gone() {
 }
 
 #[test]
+fn a_faulty_device_that_the_node_has_withdrawn_is_not_counted_twice() {
+    let inventory = json!([{"node": "a", "devices": [{"id": 0, "resource": "nvidia.com/gpu", "fault": "ecc"}]}]);
+    let node = json!({"metadata": {"name": "a"}, "status": {
+        "capacity": {"nvidia.com/gpu": "3"},
+        "allocatable": {"nvidia.com/gpu": "2", "cpu": "64", "memory": "256Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    let world = World::new().queue("q", -1.0).group("g", "q", json!({"minMember": 2}));
+    let world = world.with_node(node).pods("g", 2, 1, "").with("inventories", inventory);
+    assert_eq!(told(&world.decide()), ["bind g-0 a", "bind g-1 a"]);
+}
+
+#[test]
 fn a_gang_can_require_one_super_pod_of_those_that_agents_tell() {
     let place = |node: &str, id: u32| json!({"node": node, "superPod": {"id": id, "serverIndex": 0, "size": 2}});
     let topology = json!([{"metadata": {"name": "pods"}, "spec": {"levels": [{"nodeLabel": "muster.dev/super-pod"}]}}]);

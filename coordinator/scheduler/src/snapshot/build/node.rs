@@ -1,9 +1,12 @@
 //! Nodes: what they have, what keeps pods off them, how they cut devices.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    input::{Input, Inventory, Labels, Node as NodeObject, NodeResourceTopology, ResourceList},
+    input::{
+        Input, Inventory, Labels, Node as NodeObject, NodeResourceTopology, NodeStatus,
+        ResourceList,
+    },
     snapshot::{Dimensions, GPU, Node, NodeId, Npu, Npus, PODS, SliceStrategy, Table, Vector, at},
 };
 
@@ -62,7 +65,7 @@ impl<'a> Builder<'a> {
         {
             *gpus += claimed;
         }
-        self.take_faulty(&object.metadata.name, &mut allocatable);
+        self.take_faulty(object, &mut allocatable);
         let (gpu_memory, gpu_memory_known) = gpu_memory(labels.get("nvidia.com/gpu.memory"));
         let gpu_count = labels
             .get("nvidia.com/gpu.count")
@@ -128,15 +131,25 @@ impl<'a> Builder<'a> {
         labels
     }
 
-    /// Takes away devices that the node's agent calls faulty.
-    fn take_faulty(&self, name: &str, allocatable: &mut Vector) {
-        for inventory in self.inventories(name) {
+    /// Takes away devices that the node's agent calls faulty, unless the node has taken as many away itself.
+    fn take_faulty(&self, object: &NodeObject, allocatable: &mut Vector) {
+        let mut faulty: BTreeMap<&str, f64> = BTreeMap::new();
+        for inventory in self.inventories(&object.metadata.name) {
             for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
-                let place =
-                    self.dimensions.find(&device.resource).and_then(|at| allocatable.get_mut(at));
-                if let Some(amount) = place {
-                    *amount = (*amount - 1.0).max(0.0);
-                }
+                *faulty.entry(&device.resource).or_default() += 1.0;
+            }
+        }
+        let NodeStatus { allocatable: offered, capacity, .. } = &object.status;
+        for (resource, faulty) in faulty {
+            let value =
+                |list: &ResourceList| list.get(resource).map(|amount| amount.value() as f64);
+            let withdrawn = match (value(capacity), value(offered)) {
+                (Some(has), Some(offers)) => (has - offers).max(0.0),
+                _ => 0.0,
+            };
+            let place = self.dimensions.find(resource).and_then(|at| allocatable.get_mut(at));
+            if let Some(amount) = place {
+                *amount = (*amount - (faulty - withdrawn).max(0.0)).max(0.0);
             }
         }
     }
