@@ -6,6 +6,7 @@ use muster_scheduler::decisions::Decisions;
 use muster_scheduler::reason::Eviction;
 
 use crate::object::Name;
+use crate::reservation::share::Share;
 
 /// A pod gets a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub struct Bind {
     pub node: String,
     /// Shared devices that it has a part of.
     pub gpu_groups: Vec<String>,
+    /// What it gets before, if it shares devices; none while they are not known.
+    pub share: Option<Box<Share>>,
     /// What plugins say of it.
     pub annotations: BTreeMap<String, String>,
     /// How often it has been tried.
