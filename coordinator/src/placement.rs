@@ -1,7 +1,7 @@
 //! The scheduler at work: live state in, bindings out.
 //!
 //! ```text
-//!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict ──▶ API
+//!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict, reserve ──▶ API
 //!                                      │    ▲                     │
 //!                            pods without a group ──▶ grouper     └── outcomes
 //! ```
@@ -19,6 +19,7 @@ pub mod intake;
 pub mod kinds;
 pub mod metrics;
 pub mod notes;
+pub mod reserve;
 pub mod seen;
 pub mod shown;
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub writes: usize,
     /// Whether pods are evicted, so that disruption budgets count, or deleted, as KAI does it.
     pub eviction: Eviction,
+    /// What the pods run that hold devices for those who share them.
+    pub reservation: reserve::Reservation,
 }
 
 /// How pods go.
@@ -115,7 +118,7 @@ pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: C
     let watching = stop.child_token();
     let _ended = watching.clone().drop_guard();
     let feed = feed::Feed::start(&outlets.writer, &sources, &settings, &watching);
-    desk::Desk::new(settings, outlets).run(feed, stop).await;
+    desk::Desk::new(settings, outlets, sources.hub).run(feed, stop).await;
 }
 
 // === impl Settings ===
@@ -130,6 +133,7 @@ impl Default for Settings {
             period: Duration::from_secs(1),
             writes: 32,
             eviction: Eviction::default(),
+            reservation: reserve::Reservation::default(),
         }
     }
 }

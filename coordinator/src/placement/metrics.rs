@@ -33,6 +33,7 @@ pub struct Metrics {
     bindings: Family<Result, Counter>,
     evictions: Family<Result, Counter>,
     waiting: Family<Why, Gauge>,
+    reservations: Gauge,
 }
 
 // === impl Metrics ===
@@ -44,6 +45,7 @@ impl Default for Metrics {
             bindings: Family::default(),
             evictions: Family::default(),
             waiting: Family::default(),
+            reservations: Gauge::default(),
         }
     }
 }
@@ -73,6 +75,11 @@ impl Metrics {
         self.evictions.get_or_create(&Result::of(outcome)).inc();
     }
 
+    /// So many reservation pods hold devices.
+    pub fn reserved(&self, count: usize) {
+        self.reservations.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// Tells a registry of them.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
@@ -94,6 +101,11 @@ impl Metrics {
             "muster_scheduler_waiting_groups",
             "Pod groups that wait, by the reason",
             self.waiting.clone(),
+        );
+        registry.register(
+            "muster_scheduler_reservations",
+            "Reservation pods: each holds a device for pods that share it",
+            self.reservations.clone(),
         );
     }
 }

@@ -3,3 +3,4 @@
 mod gangs;
 mod reasons;
 mod room;
+mod sharing;
