@@ -129,6 +129,15 @@ pub struct Args {
     /// The queue of pods that name none
     #[arg(long, value_name = "NAME", default_value = "default-queue")]
     pub default_queue: String,
+    /// Namespace of the pods that hold devices for pods that share them
+    #[arg(long, value_name = "NAME", default_value = "kai-resource-reservation")]
+    pub reservation_namespace: String,
+    /// Their image; it has nothing to do but to stay
+    #[arg(long, value_name = "IMAGE", default_value = "busybox:latest")]
+    pub reservation_image: String,
+    /// The command in it, word by word: give it once for each. An empty one stands for the image's own
+    #[arg(long, value_name = "WORD", default_values = ["sleep", "infinity"], allow_hyphen_values = true)]
+    pub reservation_command: Vec<String>,
     /// What is logged: error, warn, info, debug, or a filter like muster_coordinator::hub=debug,info
     #[arg(long, value_name = "FILTER", default_value = "info", env = "MUSTER_LOG")]
     pub log: String,

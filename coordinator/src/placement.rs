@@ -1,7 +1,7 @@
 //! The scheduler at work: live state in, bindings out.
 //!
 //! ```text
-//!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict ──▶ API
+//!   API ──watch──▶ seen ──▶ feed ──▶ desk: cluster, cycle ──▶ bind, evict, reserve ──▶ API
 //!   hub ────────▶ agents ────┘
 //!                                      │    ▲                     │
 //!                            pods without a group ──▶ grouper     └── outcomes
@@ -23,6 +23,7 @@ pub mod intake;
 pub mod kinds;
 pub mod metrics;
 pub mod notes;
+pub mod reserve;
 pub mod seen;
 pub mod shown;
 
@@ -57,6 +58,8 @@ pub struct Settings {
     pub writes: usize,
     /// Whether pods are evicted, so that disruption budgets count, or deleted, as KAI does it.
     pub eviction: Eviction,
+    /// What the pods run that hold devices for those who share them.
+    pub reservation: reserve::Reservation,
 }
 
 /// How pods go.
@@ -135,6 +138,7 @@ impl Default for Settings {
             period: Duration::from_secs(1),
             writes: 32,
             eviction: Eviction::default(),
+            reservation: reserve::Reservation::default(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::index::Index;
 use crate::object::{self, Kind, Name, Object, name_of};
 use crate::orders::Outcome;
 use crate::promise::Promises;
+use crate::reservation::{self, Reservations};
 
 /// How the scheduler works.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct Settings {
     pub promise: SignedDuration,
     /// What becomes of pods that stand on something bad.
     pub faults: Care,
+    /// How devices that pods share are held.
+    pub reservation: reservation::Settings,
 }
 
 /// The group that a pod is of though it does not say so yet.
@@ -51,6 +54,7 @@ pub struct Cluster {
     pub(crate) input: Input,
     pub(crate) flights: Flights,
     pub(crate) promises: Promises,
+    pub(crate) reservations: Reservations,
     pub(crate) pods: Index<Name>,
     pub(crate) faults: Faults,
     pub(crate) others: Index<(Kind, Name)>,
@@ -75,6 +79,7 @@ impl Default for Settings {
             patience: Patience::default(),
             promise: SignedDuration::from_secs(90),
             faults: Care::default(),
+            reservation: reservation::Settings::default(),
         }
     }
 }
@@ -96,6 +101,7 @@ impl Cluster {
             input: Input::default(),
             flights: Flights::default(),
             promises: Promises::default(),
+            reservations: Reservations::default(),
             pods: Index::default(),
             faults: Faults::default(),
             others: Index::default(),
@@ -205,11 +211,13 @@ impl Cluster {
                 self.flights.end(name);
                 self.promises.lost(name);
                 self.faults.lost_pod(name);
+                self.reservations.remove(name);
             }
             Kind::BindRequest => drop(self.requests.remove(name)),
             Kind::Node => {
                 self.faults.lost_node(&name.1);
                 take!(nodes);
+                self.reservations.lose_node(&name.1);
             }
             Kind::PodGroup(dialect) => {
                 self.marks.remove(name);
@@ -231,7 +239,10 @@ impl Cluster {
     /// The names of all objects of a kind: what a new listing does not have is gone.
     pub fn names(&self, kind: Kind) -> Vec<Name> {
         match kind {
-            Kind::Pod => self.pods.keys().cloned().collect(),
+            Kind::Pod => {
+                let held = self.reservations.names().filter(|name| self.pod(name).is_none());
+                self.pods.keys().chain(held).cloned().collect()
+            }
             Kind::BindRequest => self.requests.keys().cloned().collect(),
             other => {
                 let keys = self.others.keys().filter(|(kind, _)| *kind == other);
@@ -293,7 +304,9 @@ impl Cluster {
         outcome: Outcome,
         now: Timestamp,
     ) -> Option<String> {
-        self.flights.landed(pod, uid, outcome, &self.settings.patience, now)
+        let given_up = self.flights.landed(pod, uid, outcome, &self.settings.patience, now)?;
+        self.reservations.forget(pod);
+        Some(given_up)
     }
 
     /// What has come of an eviction. A pod that goes counts as going before the watch says so.
@@ -329,6 +342,10 @@ impl Cluster {
             pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.or(going);
         }
         let ended = matches!(pod.status.phase, Phase::Succeeded | Phase::Failed);
+        if self.put_reservation(&mut pod, &name) && ended {
+            self.pods.take(&mut self.input.pods, &name, |pod| name_of(&pod.metadata));
+            return;
+        }
         if ended && pod.group().is_none() {
             self.remove(Kind::Pod, &name);
             return;

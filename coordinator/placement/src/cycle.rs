@@ -6,13 +6,15 @@ use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::{Named, Pod};
-use muster_scheduler::reason::{Eviction, Reason, Waiting};
+use muster_scheduler::reason::Eviction;
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
 use crate::object::{self, Name};
 use crate::orders::{Bind, Cycle, Evict};
 use crate::promise::Promise;
+use crate::reservation::Spot;
+use crate::sharing;
 
 /// Keeps a pod out of a cycle whose binding was given up a moment ago.
 const RESTING: &str = "muster.dev/binding-failed";
@@ -52,18 +54,23 @@ impl Cluster {
 
     /// When something is to be done though nothing changes.
     pub fn next(&self) -> Option<Timestamp> {
-        [self.flights.next(), self.promises.next()].into_iter().flatten().min()
+        [self.flights.next(), self.promises.next(), self.reservations.next()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The cluster as decisions see it: with what is as good as done.
     pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
         let leaving = self.leave(now);
         let gated = self.gate();
+        let held = self.hold_devices(now);
         let mut requests: Vec<_> = self.requests.values().cloned().collect();
         requests.extend(self.flights.requests());
         requests.extend(self.promises.requests());
         self.input.bind_requests = requests;
         let snapshot = build(&self.input, &self.settings.config.params, now);
+        self.unhold_devices(held);
         for pod in gated {
             if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
                 pod.spec.scheduling_gates.retain(|gate| gate.name != RESTING);
@@ -119,7 +126,7 @@ impl Cluster {
         promises.fall(now, |promise| self.stands(promise));
         let has_left =
             |pod: &Name, uid: &str| self.pod(pod).is_none_or(|pod| pod.metadata.uid != uid);
-        let due = promises.due(has_left);
+        let due = promises.due(has_left, |promise| self.is_held_back(promise));
         self.promises = promises;
         let mut binds = Vec::new();
         for promise in due {
@@ -132,11 +139,12 @@ impl Cluster {
                     uid: place.uid,
                     node: place.node,
                     gpu_groups: place.gpu_groups,
+                    share: None,
                     annotations: Default::default(),
                     attempt: 0,
                 };
                 self.flights.begin(bind.clone());
-                binds.push(bind);
+                binds.extend(self.hold_for(bind, now));
             }
         }
         binds
@@ -155,7 +163,11 @@ impl Cluster {
 
     /// Whether what has left is really room: somebody else may have taken it.
     fn has_room(&self, promise: &Promise) -> bool {
-        crate::room::fits(&self.input, &self.flights, promise)
+        let places = promise.places.values();
+        let promised = places
+            .flat_map(|place| place.gpu_groups.iter().map(|group| Spot::new(&place.node, group)));
+        let unheld = self.reservations.unheld(promised);
+        crate::room::fits(&self.input, &self.flights, promise, &unheld)
     }
 
     /// Notes what was decided, as done.
@@ -164,21 +176,22 @@ impl Cluster {
             self.mark(&object::read(group), marks);
         }
         let postponed = self.postponed(&cycle.decisions);
-        let mut shared = Vec::new();
+        let mut untold = Vec::new();
         for decision in &cycle.decisions.decisions {
             let pod = object::read(&decision.pod);
             let Some(known) = self.pods.get(&self.input.pods, &pod) else { continue };
             let uid = known.metadata.uid.clone();
             match decision.action {
-                // A part of a device is nobody's before the whole is held for all who share it.
-                Action::Bind if !decision.gpu_groups.is_empty() => shared.extend(group_of(known)),
                 // The rest of a group waits with it.
                 Action::Bind if self.is_promised(known) => {}
-                Action::Bind => {
-                    let bind = bind(pod, uid, decision);
-                    self.flights.begin(bind.clone());
-                    cycle.binds.push(bind);
-                }
+                Action::Bind => match sharing::obstacle(known, decision) {
+                    Some(why) => untold.extend(group_of(known).map(|group| (group, why))),
+                    None => {
+                        let bind = bind(pod, uid, decision);
+                        self.flights.begin(bind.clone());
+                        cycle.binds.extend(self.hold_for(bind, now));
+                    }
+                },
                 // What is on its way cannot be called back; what was promised can.
                 Action::Evict if known.spec.node_name.is_empty() => self.promises.lost(&pod),
                 Action::Evict => {
@@ -193,8 +206,9 @@ impl Cluster {
                 Action::Pipeline => {}
             }
         }
-        for group in shared {
-            cycle.decisions.reasons.insert(group, not_shared());
+        untold.extend(self.given_up());
+        for (group, why) in untold {
+            cycle.decisions.reasons.insert(group, why);
         }
         let (list, pods) = (&self.input.pods, &self.pods);
         let group_of = |pod: &Name| group_of(pods.get(list, pod)?);
@@ -225,23 +239,8 @@ impl Cluster {
     }
 }
 
-/// Why pods that share devices wait.
-fn not_shared() -> Waiting {
-    Waiting {
-        reason: Reason::Other,
-        message:
-            "it asks for a part of a device, and this coordinator does not reserve devices for \
-            sharing: ask for whole devices, or for slices (MIG, vNPU)"
-                .to_owned(),
-        pods: 0,
-        placed: 0,
-        needed: 0,
-        nodes: Default::default(),
-    }
-}
-
 /// The group of a pod, as decisions write it.
-fn group_of(pod: &Pod) -> Option<String> {
+pub(crate) fn group_of(pod: &Pod) -> Option<String> {
     let (_, group) = pod.group()?;
     Some(format!("{}/{group}", pod.metadata.namespace))
 }
@@ -252,6 +251,7 @@ fn bind(pod: Name, uid: String, decision: &Decision) -> Bind {
         uid,
         node: decision.node.clone(),
         gpu_groups: decision.gpu_groups.clone(),
+        share: None,
         annotations: decision.annotations.clone(),
         attempt: 0,
     }

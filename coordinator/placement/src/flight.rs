@@ -131,6 +131,20 @@ impl Flights {
         self.flights.retain(|_, flight| may_stay(flight));
     }
 
+    /// A binding that was never sent is given up: the pod is left alone for a while.
+    pub fn give_up(&mut self, pod: &Name, why: &str, patience: &Patience, now: Timestamp) {
+        if let Some(flight) = self.flights.remove(pod) {
+            let until = now.saturating_add(patience.rest).unwrap_or(now);
+            let rest = Rest { uid: flight.bind.uid, until, why: why.to_owned() };
+            self.resting.insert(pod.clone(), rest);
+        }
+    }
+
+    /// The binding of a pod that is on its way.
+    pub fn of(&self, pod: &Name) -> Option<&Bind> {
+        self.flights.get(pod).map(|flight| &flight.bind)
+    }
+
     /// The pod is gone, is another one, or has a node.
     pub fn end(&mut self, pod: &Name) {
         self.flights.remove(pod);

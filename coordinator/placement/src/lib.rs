@@ -5,7 +5,7 @@
 //!   objects as they change ──▶ cluster ──▶ cycle: snapshot, decide ──▶ orders: bind, evict ──▶ (edge) ──▶ API
 //!                                ▲  ▲                                                             │
 //!                                │  └── flight: bindings on their way · promise: room being made ◀┘ outcomes
-//!                                └── the watch confirms
+//!                                └── the watch confirms · reservation: devices that pods share
 //!   faults of devices and nodes ──▶ fault: notes on groups, then evictions
 //! ```
 //!
@@ -20,9 +20,12 @@ pub mod names;
 pub mod object;
 pub mod orders;
 pub mod promise;
+pub mod reservation;
 mod room;
+mod sharing;
 pub mod status;
 
 pub use cluster::{Cluster, Settings};
 pub use object::{Kind, Object};
 pub use orders::{Bind, Cycle, Evict, Outcome};
+pub use reservation::Steps;

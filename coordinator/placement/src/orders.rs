@@ -7,6 +7,7 @@ use muster_scheduler::reason::Eviction;
 
 use crate::fault::Note;
 use crate::object::Name;
+use crate::reservation::share::Share;
 
 /// A pod gets a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Bind {
     pub node: String,
     /// Shared devices that it has a part of.
     pub gpu_groups: Vec<String>,
+    /// What it gets before, if it shares devices; none while they are not known.
+    pub share: Option<Box<Share>>,
     /// What plugins say of it.
     pub annotations: BTreeMap<String, String>,
     /// How often it has been tried.

@@ -97,9 +97,15 @@ impl Promises {
         self.0.retain(|_, promise| !promise.places.contains_key(pod));
     }
 
-    /// Takes out those whose last pod has left.
-    pub fn due(&mut self, has_left: impl Fn(&Name, &str) -> bool) -> Vec<Promise> {
-        let due = |promise: &Promise| promise.leaving.iter().all(|(pod, uid)| has_left(pod, uid));
+    /// Takes out those whose last pod has left, and whose nodes hold nothing back.
+    pub fn due(
+        &mut self,
+        has_left: impl Fn(&Name, &str) -> bool,
+        is_held: impl Fn(&Promise) -> bool,
+    ) -> Vec<Promise> {
+        let due = |promise: &Promise| {
+            promise.leaving.iter().all(|(pod, uid)| has_left(pod, uid)) && !is_held(promise)
+        };
         let groups: Vec<String> = self
             .0
             .iter()

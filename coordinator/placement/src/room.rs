@@ -2,15 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_scheduler::input::{Input, Phase, Pod};
+use muster_scheduler::input::{Input, Node, Phase, Pod};
 use muster_scheduler::quantity::Quantity;
 
 use crate::flight::Flights;
 use crate::object::{Name, name_of};
 use crate::promise::Promise;
 
+/// Devices that are shared rather than others.
+const NVIDIA: &str = "nvidia.com/gpu";
+
 /// Whether all pods of a promise fit.
-pub(crate) fn fits(input: &Input, flights: &Flights, promise: &Promise) -> bool {
+///
+/// `unheld` are devices of nodes that pods will share and that nothing holds yet.
+pub(crate) fn fits(
+    input: &Input,
+    flights: &Flights,
+    promise: &Promise,
+    unheld: &BTreeMap<Box<str>, i128>,
+) -> bool {
     let nodes: BTreeSet<&str> = promise.places.values().map(|place| place.node.as_str()).collect();
     let mut used: BTreeMap<&str, BTreeMap<&str, i128>> = BTreeMap::new();
     for pod in &input.pods {
@@ -26,14 +36,29 @@ pub(crate) fn fits(input: &Input, flights: &Flights, promise: &Promise) -> bool 
             }
         }
     }
+    for node in input.nodes.iter() {
+        let name = node.metadata.name.as_str();
+        let count = unheld.get(name).filter(|_| nodes.contains(name));
+        if let (Some(count), Some(device)) = (count, device_of(node)) {
+            *used.entry(name).or_default().entry(device).or_default() += count * 1000;
+        }
+    }
     input.nodes.iter().filter(|node| nodes.contains(node.metadata.name.as_str())).all(|node| {
         let Some(sums) = used.get(node.metadata.name.as_str()) else { return true };
         sums.iter().all(|(resource, sum)| {
             let has = node.status.allocatable.get(resource).map_or(0, milli);
-            // What the node does not say is not looked at: shared devices are counted elsewhere.
+            // What the node does not say is not looked at.
             node.status.allocatable.get(resource).is_none() || *sum <= has
         })
     })
+}
+
+/// The resource whose devices pods of a node can share.
+pub(crate) fn device_of(node: &Node) -> Option<&str> {
+    let shared = |(name, amount): &(&str, Quantity)| name.ends_with("gpu") && amount.value() > 0;
+    let mut all = node.status.allocatable.iter().filter(shared).map(|(name, _)| name);
+    let first = all.next()?;
+    Some(if first == NVIDIA { first } else { all.find(|name| *name == NVIDIA).unwrap_or(first) })
 }
 
 fn place_of<'a>(

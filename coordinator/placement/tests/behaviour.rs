@@ -167,7 +167,7 @@ fn a_pod_that_may_not_be_evicted_ends_the_promise() {
 }
 
 #[test]
-fn a_part_of_a_device_is_not_given_before_the_whole_is_held() {
+fn a_pod_that_cannot_be_told_its_device_waits_and_says_why() {
     let mut cluster = cluster();
     put(&mut cluster, "PodGroup", group("part", "due", 1));
     let mut shared = pod("part", "part", 0, "");
@@ -177,5 +177,5 @@ fn a_part_of_a_device_is_not_given_before_the_whole_is_held() {
     let cycle = cluster.cycle(at(0));
     assert!(cycle.binds.is_empty());
     let why = &cycle.decisions.reasons["team/part"];
-    assert!(why.message.contains("whole devices"), "{}", why.message);
+    assert!(why.message.contains("webhook-scheduler.yaml"), "{}", why.message);
 }

@@ -203,6 +203,11 @@ impl State {
         id
     }
 
+    /// The name of a shared device.
+    pub fn group_name(&self, group: GroupId) -> &str {
+        self.groups.get(group.0 as usize).map_or("", String::as_str)
+    }
+
     /// Forgets devices that a rolled back placement made.
     pub fn forget_groups(&mut self, from: usize) {
         self.groups.truncate(from.max(self.known_groups));

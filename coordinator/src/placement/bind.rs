@@ -7,10 +7,16 @@ use kube::api::{Api, ObjectMeta};
 use muster_placement::{Bind, Outcome};
 use serde_json::json;
 
+use super::reserve;
 use crate::write::{WriteError, Writer};
 
-/// Binds a pod. `marks` are annotations that go along: those of the group that the pod does not name yet.
+/// Binds a pod; one that shares devices is told first which. `marks` are annotations that go along: those of the group that the pod does not name yet.
 pub async fn bind(writer: &Writer, bind: &Bind, marks: BTreeMap<String, String>) -> Outcome {
+    if let Some(share) = &bind.share
+        && let Err(outcome) = reserve::prepare(writer, bind, share).await
+    {
+        return outcome;
+    }
     let (namespace, name) = (&*bind.pod.0, &*bind.pod.1);
     let mut annotations = bind.annotations.clone();
     annotations.extend(marks);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::fault::{Group, Note};
 use muster_placement::object::{Name, shown};
-use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Object, Outcome};
+use muster_placement::reservation::Spot;
+use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Object, Outcome, Steps};
 use muster_scheduler::input::{Dialect, KAI_GROUP};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -16,8 +17,9 @@ use super::feed::{Change, Feed};
 use super::grouper::Grouper;
 use super::intake::{Done, Intake};
 use super::notes::Notes;
-use super::{Outlets, Settings, agents, bind, evict, fault};
+use super::{Outlets, Settings, agents, bind, evict, fault, reserve};
 use crate::hub::Hub;
+use crate::write::Writer;
 
 /// What has come of an order.
 #[derive(Debug)]
@@ -25,6 +27,9 @@ enum Told {
     Bound(Name, String, Outcome),
     Evicted(Name, String, Outcome),
     Noted(Group, Timestamp, Outcome),
+    Made(Spot, Outcome),
+    Marked(Name, String, Outcome),
+    Released(Name, String, Outcome),
 }
 
 /// The desk.
@@ -134,6 +139,7 @@ impl Desk {
             if self.is_due() && !self.cycle().await {
                 return;
             }
+            self.share();
             if self.notes.next().is_some_and(|at| at <= Instant::now()) {
                 self.notes.say(&self.cluster, &self.outlets.shown.last(), self.clock.now());
             }
@@ -242,6 +248,18 @@ impl Desk {
                 self.cluster.noted(&group, at, &outcome, now);
                 self.changed.get_or_insert_with(Instant::now);
             }
+            Told::Made(spot, outcome) => {
+                complain("reservation", &spot.pod(), &outcome);
+                self.cluster.made(&spot, &outcome, now);
+            }
+            Told::Marked(pod, uid, outcome) => {
+                complain("reservation", &shown(&pod), &outcome);
+                self.cluster.marked(&pod, &uid, &outcome, now);
+            }
+            Told::Released(pod, uid, outcome) => {
+                complain("reservation", &shown(&pod), &outcome);
+                self.cluster.released(&pod, &uid, &outcome, now);
+            }
             Told::Evicted(pod, uid, outcome) => {
                 self.outlets.metrics.evicted(&outcome);
                 self.cluster.evicted(&pod, &uid, &outcome, now);
@@ -313,6 +331,75 @@ impl Desk {
         });
     }
 
+    /// Looks after devices that pods share.
+    fn share(&mut self) {
+        let unmarked = self.cluster.reservations().unmarked();
+        let device = |(node, pod, uid): (&str, &Name, &str)| {
+            Some((pod.clone(), uid.to_owned(), reserve::device(&self.hub, node, uid)?))
+        };
+        let found: Vec<(Name, String, String)> = unmarked.filter_map(device).collect();
+        for (pod, uid, device) in found {
+            self.cluster.found(&pod, &uid, &device);
+        }
+        // Nothing is decided before everything has been listed.
+        if !self.unlisted.is_empty() {
+            return;
+        }
+        let steps = self.cluster.share(self.clock.now());
+        self.outlets.metrics.reserved(self.cluster.reservations().len());
+        self.obey_steps(steps);
+    }
+
+    fn obey_steps(&mut self, steps: Steps) {
+        let Steps { make, mark, release, lost, binds, given_up } = steps;
+        for order in make {
+            let what = self.settings.reservation.clone();
+            let params = &self.settings.cluster.config.params;
+            let app = params.resource_reservation_app_label.clone();
+            self.send(|writer| async move {
+                let outcome = reserve::make(&writer, &order, &what, &app).await;
+                Told::Made(order.spot, outcome)
+            });
+        }
+        for order in mark {
+            self.send(|writer| async move {
+                let outcome = reserve::mark(&writer, &order).await;
+                Told::Marked(order.pod, order.uid, outcome)
+            });
+        }
+        for order in &lost {
+            let pod = shown(&order.pod);
+            tracing::warn!(pod, reason = "reservation", "deleted: its device is not held any more");
+        }
+        for order in release.into_iter().chain(lost) {
+            self.send(|writer| async move {
+                let outcome = reserve::release(&writer, &order).await;
+                Told::Released(order.pod, order.uid, outcome)
+            });
+        }
+        for (pod, why) in given_up {
+            tracing::warn!(pod = shown(&pod), reason = "binding", "given up for now: {why}");
+            self.changed.get_or_insert_with(Instant::now);
+        }
+        for bind in binds {
+            self.send_bind(bind);
+        }
+    }
+
+    /// Writes something; what came of it is heard later.
+    fn send<F>(&self, order: impl FnOnce(Writer) -> F)
+    where
+        F: Future<Output = Told> + Send + 'static,
+    {
+        let (written, tell) = (order(self.outlets.writer.clone()), self.tell.clone());
+        let permits = self.permits.clone();
+        tokio::spawn(async move {
+            let Ok(_permit) = permits.acquire_owned().await else { return };
+            // Nobody listens any more when the term is over.
+            let _ended = tell.send(written.await);
+        });
+    }
+
     fn send_eviction(&self, order: Evict) {
         let (writer, tell, how) =
             (self.outlets.writer.clone(), self.tell.clone(), self.settings.eviction);
@@ -322,6 +409,13 @@ impl Desk {
             let outcome = evict::evict(&writer, &order, how).await;
             let _ended = tell.send(Told::Evicted(order.pod, order.uid, outcome));
         });
+    }
+}
+
+/// Says what did not work.
+fn complain(reason: &'static str, pod: &str, outcome: &Outcome) {
+    if let Outcome::Failed(why) | Outcome::Unsure(why) = outcome {
+        tracing::warn!(pod, reason, "tried again later: {why}");
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Metrics {
     waiting: Family<Why, Gauge>,
     struck: Gauge,
     restarts: Family<Policy, Counter>,
+    reservations: Gauge,
 }
 
 // === impl Metrics ===
@@ -54,6 +55,7 @@ impl Default for Metrics {
             waiting: Family::default(),
             struck: Gauge::default(),
             restarts: Family::default(),
+            reservations: Gauge::default(),
         }
     }
 }
@@ -93,6 +95,11 @@ impl Metrics {
         self.restarts.get_or_create(&Policy { policy }).inc();
     }
 
+    /// So many reservation pods hold devices.
+    pub fn reserved(&self, count: usize) {
+        self.reservations.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// Tells a registry of them.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
@@ -124,6 +131,11 @@ impl Metrics {
             "muster_scheduler_fault_restarts",
             "Groups of which pods were replaced because of a fault, by policy",
             self.restarts.clone(),
+        );
+        registry.register(
+            "muster_scheduler_reservations",
+            "Reservation pods: each holds a device for pods that share it",
+            self.reservations.clone(),
         );
     }
 }

@@ -17,6 +17,7 @@ use crate::args::{Admission, Args, DdpPortMode, Delivery};
 use crate::certs::Names;
 use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
+use crate::placement::reserve::Reservation;
 use crate::webhook::scheduling::Rules;
 use crate::{diserver, hub, lead, placement};
 
@@ -110,12 +111,27 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         args.scheduler_name,
         args.scheduler_config.as_deref(),
         placement::Settings {
-            cluster: muster_placement::Settings { faults, ..Default::default() },
             eviction: args.eviction,
             period: args.scheduling_period,
             grouping: muster_podgrouper::Config {
                 default_queue: args.default_queue,
                 ..muster_podgrouper::Config::default()
+            },
+            reservation: Reservation {
+                image: args.reservation_image,
+                command: args
+                    .reservation_command
+                    .into_iter()
+                    .filter(|one| !one.is_empty())
+                    .collect(),
+            },
+            cluster: muster_placement::Settings {
+                faults,
+                reservation: muster_placement::reservation::Settings {
+                    namespace: args.reservation_namespace,
+                    ..muster_placement::reservation::Settings::default()
+                },
+                ..muster_placement::Settings::default()
             },
             ..placement::Settings::default()
         },

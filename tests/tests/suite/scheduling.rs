@@ -6,3 +6,4 @@ pub mod ledger;
 mod reasons;
 mod room;
 mod trouble;
+mod sharing;

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::object::{Name, name};
+use muster_placement::reservation::{Make, Mark, Release};
 use muster_placement::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
 use muster_scheduler::input::{Node, Pod, PodGroup, Queue};
 use serde_json::json;
+
+use super::shared::{Part, Reserved};
 
 const DEVICE: &str = "nvidia.com/gpu";
 const DEVICES: u32 = 4;
@@ -14,20 +17,25 @@ const NODES: usize = 5;
 
 /// A pod as the API server knows it.
 #[derive(Clone, Debug)]
-struct Truth {
-    uid: String,
+pub struct Truth {
+    pub uid: String,
     group: String,
     devices: u32,
-    node: Option<String>,
-    leaving: bool,
+    /// Which part of devices, if it does not ask for whole ones.
+    pub part: Option<Part>,
+    pub node: Option<String>,
+    pub leaving: bool,
 }
 
-enum Order {
+pub enum Order {
     Bind(Bind),
     Evict(Evict),
+    Make(Make),
+    Mark(Mark),
+    Release(Release),
 }
 
-enum Heard {
+pub enum Heard {
     Put(Box<Object>),
     Gone(Kind, Name),
 }
@@ -35,14 +43,16 @@ enum Heard {
 /// All of it.
 pub struct World {
     random: u64,
-    now: Timestamp,
-    pods: BTreeMap<String, Truth>,
+    pub now: Timestamp,
+    pub pods: BTreeMap<String, Truth>,
     groups: BTreeMap<String, (u32, &'static str)>,
-    nodes: BTreeSet<String>,
-    cluster: Cluster,
-    heard: VecDeque<Heard>,
-    orders: Vec<Order>,
-    made: usize,
+    pub nodes: BTreeSet<String>,
+    pub cluster: Cluster,
+    pub heard: VecDeque<Heard>,
+    pub orders: Vec<Order>,
+    pub made: usize,
+    pub reserved: BTreeMap<String, Reserved>,
+    pub reservations: usize,
     pub bound: usize,
     pub evicted: usize,
     pub killed: usize,
@@ -61,6 +71,8 @@ impl World {
             heard: VecDeque::new(),
             orders: Vec::new(),
             made: 0,
+            reserved: BTreeMap::new(),
+            reservations: 0,
             bound: 0,
             evicted: 0,
             killed: 0,
@@ -73,7 +85,7 @@ impl World {
     /// One thing happens.
     pub fn step(&mut self) {
         self.pass(SignedDuration::from_millis(50));
-        match self.dice(24) {
+        match self.dice(29) {
             0..=2 => self.add_gang(),
             3..=8 => self.hear(),
             9..=13 => self.cycle(),
@@ -82,9 +94,12 @@ impl World {
             20 => self.let_go(),
             21 => self.change_nodes(),
             22 => self.begin(),
-            23 if self.dice(2) == 0 => self.pass(SignedDuration::from_mins(-3)),
+            23..=25 => self.agents_tell(),
+            26 if self.dice(8) == 0 => self.steal(),
+            27 if self.dice(2) == 0 => self.pass(SignedDuration::from_mins(-3)),
             _ => self.pass(SignedDuration::from_secs(7)),
         }
+        self.share();
     }
 
     /// Nothing fails any more, everything is heard, and time passes.
@@ -97,14 +112,16 @@ impl World {
             while !self.heard.is_empty() {
                 self.hear();
             }
+            self.agents_tell();
             self.pass(SignedDuration::from_secs(10));
             self.cycle();
+            self.share();
         }
     }
 
     /// No device is given twice, and nobody is where no node is.
     pub fn check(&self, when: &str) {
-        let mut used: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut used = self.held();
         for pod in self.pods.values() {
             if let Some(node) = &pod.node {
                 *used.entry(node).or_default() += pod.devices;
@@ -113,6 +130,7 @@ impl World {
         for (node, used) in used {
             assert!(used <= DEVICES, "{when}: {used} devices of {node} are given");
         }
+        self.check_parts(when);
     }
 
     /// Every gang has what it needs, or nothing.
@@ -125,7 +143,7 @@ impl World {
         }
     }
 
-    fn dice(&mut self, sides: u64) -> u64 {
+    pub fn dice(&mut self, sides: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -167,6 +185,9 @@ impl World {
         for (pod, truth) in &self.pods {
             self.cluster.put(pod_object(pod, truth, self.now));
         }
+        for reserved in self.all_reserved() {
+            self.cluster.put(reserved);
+        }
     }
 
     fn add_gang(&mut self) {
@@ -176,13 +197,19 @@ impl World {
         let queue = if self.dice(2) == 0 { "low" } else { "high" };
         self.groups.insert(group.clone(), (least, queue));
         self.heard.push_back(Heard::Put(Box::new(group_object(&group, least, queue))));
-        let devices = 1 << self.dice(3);
+        let part = (self.dice(2) == 0).then(|| Part {
+            percent: [25, 40, 50, 60][self.dice(4) as usize],
+            count: [1, 1, 1, 2][self.dice(4) as usize],
+            ..Part::default()
+        });
+        let devices = if part.is_some() { 0 } else { 1 << self.dice(3) };
         for number in 0..least + self.dice(2) as u32 {
             let name = format!("{group}-{number}");
             let truth = Truth {
                 uid: format!("{name}-uid"),
                 group: group.clone(),
                 devices,
+                part: part.clone(),
                 node: None,
                 leaving: false,
             };
@@ -220,6 +247,9 @@ impl World {
             _ if fault == 0 => Outcome::Failed("429".to_owned()),
             Order::Bind(bind) => self.bind(bind),
             Order::Evict(evict) => self.evict(evict),
+            Order::Make(make) => self.make(make),
+            Order::Mark(mark) => self.mark(mark),
+            Order::Release(release) => self.release(release),
         };
         // It may have been done though nobody hears of it.
         let answer = if fault == 1 { Outcome::Unsure("no answer".to_owned()) } else { done };
@@ -231,6 +261,9 @@ impl World {
             Order::Evict(evict) => {
                 self.cluster.evicted(&evict.pod, &evict.uid, &answer, self.now);
             }
+            Order::Make(make) => self.cluster.made(&make.spot, &answer, self.now),
+            Order::Mark(mark) => self.cluster.marked(&mark.pod, &mark.uid, &answer, self.now),
+            Order::Release(one) => self.cluster.released(&one.pod, &one.uid, &answer, self.now),
         }
     }
 
@@ -240,6 +273,9 @@ impl World {
             return Outcome::Lost("404 or 409".to_owned());
         };
         pod.node = Some(bind.node.clone());
+        if let Some(part) = &mut pod.part {
+            Self::told(bind, part);
+        }
         self.bound += 1;
         let truth = pod.clone();
         self.tell(&bind.pod.1, &truth);
@@ -272,6 +308,7 @@ impl World {
 
     /// Pods that leave are gone.
     fn let_go(&mut self) {
+        self.let_reservations_go();
         // An API server binds pods to nodes that are not there; a controller takes them away.
         let lost = |pod: &Truth| pod.node.as_ref().is_some_and(|node| !self.nodes.contains(node));
         let gone = self.pods.iter().filter(|(_, pod)| pod.leaving || lost(pod));
@@ -297,6 +334,7 @@ impl World {
                 self.pods.remove(&pod);
                 self.heard.push_back(Heard::Gone(Kind::Pod, name("team", &pod)));
             }
+            self.let_reservations_go();
         } else {
             self.let_go();
             self.heard.push_back(Heard::Put(Box::new(node_object(&node))));
@@ -304,7 +342,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, pod: &str, truth: &Truth) {
+    pub fn tell(&mut self, pod: &str, truth: &Truth) {
         self.heard.push_back(Heard::Put(Box::new(pod_object(pod, truth, self.now))));
     }
 }
@@ -330,6 +368,16 @@ fn pod_object(pod: &str, truth: &Truth, now: Timestamp) -> Object {
         "spec": {"schedulerName": "muster-scheduler", "containers": [
             {"name": "c", "resources": {"requests": {DEVICE: devices}, "limits": {DEVICE: devices}}}]},
         "status": {"phase": "Pending"}});
+    if let Some(part) = &truth.part {
+        pod["spec"]["containers"][0]["resources"] = json!({});
+        let annotations = &mut pod["metadata"]["annotations"];
+        annotations["gpu-fraction"] = format!("0.{}", part.percent).into();
+        annotations["gpu-fraction-num-devices"] = part.count.to_string().into();
+        annotations["runai/shared-gpu-configmap"] = "map".into();
+        for group in &part.groups {
+            pod["metadata"]["labels"][format!("runai-gpu-group/{group}")] = group.as_str().into();
+        }
+    }
     if let Some(node) = &truth.node {
         pod["spec"]["nodeName"] = node.as_str().into();
         pod["status"]["phase"] = "Running".into();

@@ -307,13 +307,25 @@ impl Session<'_> {
                 None => promise || !fits_now,
             };
         }
+        // A device that the pod opened before may be others' by now.
+        let used = state.shared.iter().filter(|device| device.used != 0);
+        let mut taken: Vec<GroupId> = used.map(|device| device.group).collect();
+        let uid = &self.snapshot.tasks[task].uid;
         let mut groups = Vec::with_capacity(wanted);
+        let mut number = 0;
         for (at, (_, group)) in devices.into_iter().enumerate() {
             groups.push(match group {
                 Some(group) => group,
                 None => {
-                    let name = format!("{}-{at}", self.snapshot.tasks[task].uid);
-                    self.state.new_group(name)
+                    number = number.max(at);
+                    let mut name = format!("{uid}-{number}");
+                    while taken.iter().any(|group| self.state.group_name(*group) == name) {
+                        number += 1;
+                        name = format!("{uid}-{number}");
+                    }
+                    let group = self.state.new_group(name);
+                    taken.push(group);
+                    group
                 }
             });
         }

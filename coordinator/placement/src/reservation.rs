@@ -1,0 +1,389 @@
+//! Devices that pods share: a reservation pod holds each of them whole, and the pods that share it are told which it is.
+//!
+//! ```text
+//!   a pod gets a part of a device ──▶ is the device held? ──no──▶ make a reservation pod ──▶ the kubelet gives it a device
+//!                                          │ yes                                                       │
+//!                                          ▼                                                           ▼
+//!   bound ◀── its variables, its labels ◀── all its devices are known ◀── written on the reservation ◀── the agent says which
+//! ```
+//!
+//! All that counts is on the reservation pods and on the pods that share, so that the next leader goes on where this one ended. The
+//! name of a reservation follows from node and group: it cannot be made twice. One that nobody uses goes, and until it has gone its
+//! device is nobody's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use muster_scheduler::input::{Phase, Pod};
+use sha2::{Digest, Sha256};
+
+use crate::object::{Name, name, name_of};
+
+pub mod share;
+mod step;
+
+pub use step::{Make, Mark, Release, Steps};
+
+/// The label that says what a pod is for.
+pub const APP: &str = "app";
+/// The label of a shared device: on its reservation, and on the pods that have a part of it.
+pub const GROUP: &str = "runai-gpu-group";
+/// The annotation of a reservation that says which device it has.
+pub const DEVICE: &str = "run.ai/reserve_for_gpu_index";
+/// Names of devices are shorter.
+const LONGEST_DEVICE: usize = 256;
+
+/// How devices are held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where reservation pods are.
+    pub namespace: String,
+    /// How long a pod waits for its devices before it is decided on anew.
+    pub patience: SignedDuration,
+    /// How long pods may run on a device that is not held any more.
+    pub grace: SignedDuration,
+}
+
+/// A shared device: a node, and its group there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spot {
+    /// The node.
+    pub node: Box<str>,
+    /// The group.
+    pub group: Box<str>,
+}
+
+/// All devices that are shared, as far as it is known.
+#[derive(Clone, Debug, Default)]
+pub struct Reservations {
+    held: BTreeMap<Spot, Vec<Held>>,
+    pods: HashMap<Name, Spot>,
+    uses: HashMap<Name, Use>,
+    users: BTreeMap<Spot, BTreeSet<Name>>,
+    making: BTreeMap<Spot, Try>,
+    /// Pods whose device is not held any more, since when.
+    bare: BTreeMap<Spot, Timestamp>,
+    /// Sharers that were told to go, and when that is tried again.
+    lost: BTreeMap<Name, (String, Try)>,
+    /// What has changed.
+    dirty: BTreeSet<Spot>,
+    /// When to look at something though nothing changes.
+    alarms: BTreeSet<(Timestamp, Spot)>,
+}
+
+/// A reservation pod, as the watch shows it.
+#[derive(Clone, Debug)]
+struct Held {
+    pod: Name,
+    uid: String,
+    /// Which device it has, as it says.
+    device: Option<String>,
+    /// Which device it has, as the agent says.
+    found: Option<String>,
+    phase: Stage,
+    marking: Option<Try>,
+    releasing: Option<Try>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Live,
+    Going,
+    /// It has failed, or ended: it holds nothing.
+    Ended,
+}
+
+/// A pod that has a part of devices.
+#[derive(Clone, Debug)]
+struct Use {
+    uid: String,
+    spots: Vec<Spot>,
+    how: How,
+    /// Whether it is a pod of our scheduler.
+    ours: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// It waits for its devices since then.
+    Waiting(Timestamp),
+    /// Its binding is on its way.
+    Sent,
+    /// It is there.
+    Bound,
+}
+
+/// A write that is being tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Try {
+    tries: u32,
+    /// When it is tried again; none while it is, or when the watch will show what became of it.
+    again: Option<Timestamp>,
+    /// Whether some try may have been done though nobody heard of it.
+    unsure: bool,
+}
+
+// === impl Settings ===
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: "kai-resource-reservation".to_owned(),
+            patience: SignedDuration::from_secs(40),
+            grace: SignedDuration::from_secs(10),
+        }
+    }
+}
+
+// === impl Spot ===
+
+impl Spot {
+    /// A group on a node.
+    pub fn new(node: &str, group: &str) -> Self {
+        Self { node: node.into(), group: group.into() }
+    }
+
+    /// The name of its reservation pod: always the same, so that there are never two.
+    pub fn pod(&self) -> String {
+        let digest = Sha256::digest(format!("{}/{}", self.node, self.group));
+        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("gpu-reservation-{hex}")
+    }
+}
+
+/// The device that a reservation pod holds.
+pub(crate) fn spot_of(pod: &Pod, settings: &Settings, app: &str) -> Option<Spot> {
+    let meta = &pod.metadata;
+    let ours = meta.labels.get(APP) == Some(app) && meta.namespace == settings.namespace;
+    let group = meta.labels.get(GROUP).filter(|group| !group.is_empty());
+    let node = Some(pod.spec.node_name.as_str()).filter(|node| !node.is_empty());
+    Some(Spot::new(node?, group.filter(|_| ours)?))
+}
+
+/// The groups that a pod has a part of, as its labels say.
+pub(crate) fn groups_of(pod: &Pod) -> impl Iterator<Item = &str> {
+    let ours = |label: &str| {
+        label.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    pod.metadata.labels.iter().filter(move |(label, _)| ours(label)).map(|(_, group)| group)
+}
+
+// === impl Reservations ===
+
+impl Reservations {
+    /// A reservation pod is there, or is another.
+    pub(crate) fn put(&mut self, pod: &Pod, spot: Spot) {
+        let key = name_of(&pod.metadata);
+        if self.pods.get(&key).is_some_and(|known| *known != spot) {
+            self.remove(&key);
+        }
+        let phase = match pod.status.phase {
+            Phase::Succeeded | Phase::Failed => Stage::Ended,
+            _ if pod.metadata.deletion_timestamp.is_some() => Stage::Going,
+            _ => Stage::Live,
+        };
+        let text = pod.metadata.annotations.get(DEVICE);
+        let device = text.filter(|text| is_device(text)).map(ToOwned::to_owned);
+        let list = self.held.entry(spot.clone()).or_default();
+        let at = list.iter().position(|held| held.pod == key && held.uid == pod.metadata.uid);
+        match at.and_then(|at| list.get_mut(at)) {
+            Some(held) => {
+                held.marking = held.marking.filter(|_| device.is_none());
+                (held.device, held.phase) = (device, phase);
+            }
+            None => {
+                list.retain(|held| held.pod != key);
+                let uid = pod.metadata.uid.clone();
+                list.push(Held {
+                    pod: key.clone(),
+                    uid,
+                    device,
+                    found: None,
+                    phase,
+                    marking: None,
+                    releasing: None,
+                });
+            }
+        }
+        self.making.remove(&spot);
+        self.pods.insert(key, spot.clone());
+        self.touch(&spot);
+    }
+
+    /// A pod is gone, whatever it was.
+    pub(crate) fn remove(&mut self, pod: &Name) {
+        if let Some(spot) = self.pods.remove(pod) {
+            if let Some(list) = self.held.get_mut(&spot) {
+                list.retain(|held| held.pod != *pod);
+                if list.is_empty() {
+                    self.held.remove(&spot);
+                }
+            }
+            self.dirty.insert(spot);
+        }
+        self.lost.remove(pod);
+        self.forget(pod);
+    }
+
+    /// A pod that shares devices is as it is now. `flies`: its binding is on its way.
+    pub(crate) fn see(&mut self, pod: &Pod, flies: bool, ours: bool) {
+        let key = name_of(&pod.metadata);
+        let ended = matches!(pod.status.phase, Phase::Succeeded | Phase::Failed);
+        let node = &pod.spec.node_name;
+        let known = self.uses.get(&key).filter(|known| known.uid == pod.metadata.uid);
+        if node.is_empty() || ended || share::asks(pod).is_none() {
+            let flying = known.filter(|known| known.how != How::Bound && flies && !ended);
+            match flying.map(|known| known.spots.clone()) {
+                // Perhaps it does not want them any more.
+                Some(spots) => self.dirty.extend(spots),
+                None => self.forget(&key),
+            }
+            return;
+        }
+        let spots: Vec<Spot> = groups_of(pod).map(|group| Spot::new(node, group)).collect();
+        if known.is_some_and(|known| known.how == How::Bound && known.spots == spots) {
+            return;
+        }
+        self.forget(&key);
+        if !spots.is_empty() {
+            let uid = pod.metadata.uid.clone();
+            self.enter(key, Use { uid, spots, how: How::Bound, ours });
+        }
+    }
+
+    /// A pod is to get a part of these devices as soon as they are held.
+    pub(crate) fn wait(&mut self, pod: &Name, uid: &str, spots: Vec<Spot>, now: Timestamp) {
+        self.forget(pod);
+        let using = Use { uid: uid.to_owned(), spots, how: How::Waiting(now), ours: true };
+        self.enter(pod.clone(), using);
+    }
+
+    /// A pod has no part of any device any more.
+    pub(crate) fn forget(&mut self, pod: &Name) {
+        let Some(gone) = self.uses.remove(pod) else { return };
+        for spot in gone.spots {
+            if let Some(users) = self.users.get_mut(&spot) {
+                users.remove(pod);
+                if users.is_empty() {
+                    self.users.remove(&spot);
+                }
+            }
+            self.dirty.insert(spot);
+        }
+    }
+
+    fn enter(&mut self, pod: Name, using: Use) {
+        for spot in &using.spots {
+            self.users.entry(spot.clone()).or_default().insert(pod.clone());
+            self.dirty.insert(spot.clone());
+        }
+        self.uses.insert(pod, using);
+    }
+
+    fn touch(&mut self, spot: &Spot) {
+        self.dirty.insert(spot.clone());
+    }
+
+    /// A node is gone: who waits for its devices is looked at.
+    pub(crate) fn lose_node(&mut self, node: &str) {
+        let on = self.users.keys().filter(|spot| &*spot.node == node).cloned();
+        self.dirty.extend(on.collect::<Vec<_>>());
+    }
+
+    /// Reservations that do not say their device yet: node, name and identity.
+    pub fn unmarked(&self) -> impl Iterator<Item = (&str, &Name, &str)> {
+        let live = |held: &&Held| {
+            held.phase == Stage::Live && held.device.is_none() && held.found.is_none()
+        };
+        self.held.iter().flat_map(move |(spot, list)| {
+            list.iter().filter(live).map(|held| (&*spot.node, &held.pod, held.uid.as_str()))
+        })
+    }
+
+    /// An agent says which device a reservation has.
+    pub(crate) fn found(&mut self, pod: &Name, uid: &str, device: &str) {
+        let Some(spot) = self.pods.get(pod).filter(|_| is_device(device)).cloned() else { return };
+        let list = self.held.get_mut(&spot).into_iter().flatten();
+        for held in list.filter(|held| held.pod == *pod && held.uid == uid) {
+            held.found = Some(device.to_owned());
+        }
+        self.dirty.insert(spot);
+    }
+
+    /// Reservation pods whose device nobody has a part of, and that may hold one all the same.
+    pub(crate) fn lone(&self) -> impl Iterator<Item = (&Spot, &Name)> {
+        let unused = self.held.iter().filter(|(spot, _)| !self.users.contains_key(*spot));
+        unused.flat_map(|(spot, list)| {
+            let holding = list.iter().filter(|held| held.phase != Stage::Ended);
+            holding.map(move |held| (spot, &held.pod))
+        })
+    }
+
+    /// Reservations that may come into being although nobody needs them any more.
+    pub(crate) fn phantoms(&self) -> impl Iterator<Item = &Spot> {
+        self.making.keys().filter(|spot| !self.users.contains_key(*spot))
+    }
+
+    /// How many devices of each node pods are to share that nothing holds yet, with those that are promised.
+    pub(crate) fn unheld<'a>(
+        &'a self,
+        promised: impl Iterator<Item = Spot>,
+    ) -> BTreeMap<Box<str>, i128> {
+        let spots: BTreeSet<Spot> = self.users.keys().cloned().chain(promised).collect();
+        let mut counts: BTreeMap<Box<str>, i128> = BTreeMap::new();
+        for spot in spots.into_iter().filter(|spot| !self.held.contains_key(spot)) {
+            *counts.entry(spot.node).or_default() += 1;
+        }
+        counts
+    }
+
+    /// The names of all reservation pods, also of those that have ended.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.pods.keys()
+    }
+
+    /// Reservation pods that there are.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// When there is something to do though nothing changes.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+}
+
+/// Whether a text may be the name of a device: a uuid, or a number.
+fn is_device(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:".contains(&byte);
+    !text.is_empty() && text.len() < LONGEST_DEVICE && text.bytes().all(plain)
+}
+
+/// The name of the reservation pod of a device.
+pub(crate) fn pod_of(spot: &Spot, settings: &Settings) -> Name {
+    name(&settings.namespace, &spot.pod())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_reservation_follows_from_node_and_group() {
+        let one = Spot::new("node-1", "group").pod();
+        assert_eq!(one, Spot::new("node-1", "group").pod());
+        assert_ne!(one, Spot::new("node-2", "group").pod());
+        assert_eq!(one.len(), "gpu-reservation-".len() + 16);
+    }
+
+    #[test]
+    fn names_of_devices_are_plain_and_short() {
+        assert!(is_device("GPU-11111111-2222-3333-4444-555555555555") && is_device("3"));
+        assert!(!is_device("") && !is_device("0,1") && !is_device(&"a".repeat(300)));
+    }
+}

@@ -1,0 +1,242 @@
+//! Devices that pods share, as a part of what is known of the cluster: held before a pod is bound, counted until they are free.
+
+use jiff::Timestamp;
+use muster_scheduler::decisions::Decision;
+use muster_scheduler::input::Pod;
+use muster_scheduler::reason::{Reason, Waiting};
+
+use crate::cluster::Cluster;
+use crate::cycle::group_of;
+use crate::object::Name;
+use crate::orders::{Bind, Outcome};
+use crate::promise::Promise;
+use crate::reservation::share::{self, Untold};
+use crate::reservation::{self, APP, Make, Reservations, Spot, Steps};
+use crate::room::device_of;
+
+/// What was changed for a cycle to see devices that are held for nobody.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBack {
+    /// Reservation pods, and whether they were leaving before.
+    lone: Vec<(Name, bool)>,
+    /// Reservation pods that may come into being.
+    phantoms: usize,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Devices that pods share.
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
+    /// What is to be done about shared devices now.
+    pub fn share(&mut self, now: Timestamp) -> Steps {
+        let mut reservations = std::mem::take(&mut self.reservations);
+        let stands = |pod: &Name, uid: &str| {
+            let known = self.pod(pod).filter(|known| known.metadata.uid == uid);
+            let node = self.flights.node(pod, uid).and_then(|node| self.node(node));
+            node.is_some() && known.is_some_and(|known| known.metadata.deletion_timestamp.is_none())
+        };
+        let requested = |spot: &Spot| {
+            self.requests.values().filter(|request| !request.is_failed()).any(|request| {
+                *request.spec.selected_node == *spot.node
+                    && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
+            })
+        };
+        let seen = reservations.look(&self.settings.reservation, now, stands, requested);
+        self.reservations = reservations;
+        let mut steps =
+            Steps { mark: seen.mark, release: seen.release, lost: seen.lost, ..Steps::default() };
+        for (pod, uid, why) in seen.ended {
+            if self.flights.node(&pod, &uid).is_none() {
+                continue;
+            }
+            match why {
+                Some(why) => {
+                    self.flights.give_up(&pod, &why, &self.settings.patience, now);
+                    steps.given_up.push((pod, why));
+                }
+                None => self.flights.end(&pod),
+            }
+        }
+        steps.make.extend(seen.make.into_iter().filter_map(|(spot, pod)| self.make(spot, pod)));
+        for (pod, devices) in seen.ready {
+            steps.binds.extend(self.tell(&pod, &devices));
+        }
+        steps
+    }
+
+    /// A reservation pod, as it is to be made.
+    fn make(&self, spot: Spot, pod: Option<Name>) -> Option<Make> {
+        let resource = device_of(self.node(&spot.node)?)?.to_owned();
+        let known = pod.and_then(|pod| self.pod(&pod));
+        let tolerations = known.map(|pod| pod.spec.tolerations.clone()).unwrap_or_default();
+        let pod = reservation::pod_of(&spot, &self.settings.reservation);
+        Some(Make { spot, pod, resource, tolerations })
+    }
+
+    /// The binding of a pod whose devices are known.
+    fn tell(&mut self, pod: &Name, devices: &[(Box<str>, String)]) -> Option<Bind> {
+        let mut bind = self.flights.of(pod)?.clone();
+        let parts: Vec<(&str, &str)> =
+            devices.iter().map(|(group, device)| (&**group, device.as_str())).collect();
+        let share = share::share(self.pod(pod)?, self.node(&bind.node), &parts).ok()?;
+        bind.annotations.extend(share.annotations.clone());
+        bind.share = Some(Box::new(share));
+        self.flights.begin(bind.clone());
+        Some(bind)
+    }
+
+    /// Holds back a binding until all devices that the pod has a part of are held.
+    pub(crate) fn hold_for(&mut self, bind: Bind, now: Timestamp) -> Option<Bind> {
+        if bind.gpu_groups.is_empty() {
+            return Some(bind);
+        }
+        let spots = bind.gpu_groups.iter().map(|group| Spot::new(&bind.node, group)).collect();
+        self.reservations.wait(&bind.pod, &bind.uid, spots, now);
+        None
+    }
+
+    /// Notes a pod that is a reservation, or that shares devices. Whether it is a reservation.
+    pub(crate) fn put_reservation(&mut self, pod: &mut Pod, name: &Name) -> bool {
+        let app = &self.settings.config.params.resource_reservation_app_label;
+        match reservation::spot_of(pod, &self.settings.reservation, app) {
+            Some(spot) => {
+                self.reservations.put(pod, spot);
+                true
+            }
+            None => {
+                // Only a reservation holds a device for others. What calls itself one holds it for itself.
+                if pod.metadata.labels.get(APP) == Some(app) {
+                    pod.metadata.labels.remove(APP);
+                }
+                let flies = self.flights.node(name, &pod.metadata.uid).is_some();
+                let ours = pod.spec.scheduler_name == self.settings.config.params.scheduler_name;
+                self.reservations.see(pod, flies, ours);
+                false
+            }
+        }
+    }
+
+    /// To a cycle a reservation for nobody is a pod like others that is leaving, and one that may come into being is there.
+    pub(crate) fn hold_devices(&mut self, now: Timestamp) -> HeldBack {
+        let requested = |spot: &Spot| {
+            let groups = |request: &muster_scheduler::input::BindRequest| {
+                *request.spec.selected_node == *spot.node
+                    && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
+            };
+            self.requests.values().any(groups)
+        };
+        let lone: Vec<Name> = self
+            .reservations
+            .lone()
+            .filter(|(spot, _)| !requested(spot))
+            .map(|(_, pod)| pod.clone())
+            .collect();
+        let mut held = HeldBack::default();
+        for name in lone {
+            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
+            held.lone.push((name, pod.metadata.deletion_timestamp.is_some()));
+            pod.metadata.labels.remove(APP);
+            pod.metadata.deletion_timestamp.get_or_insert(now);
+        }
+        let phantoms: Vec<Pod> =
+            self.reservations.phantoms().filter_map(|spot| self.phantom(spot)).collect();
+        held.phantoms = phantoms.len();
+        self.input.pods.extend(phantoms);
+        held
+    }
+
+    /// Undoes that.
+    pub(crate) fn unhold_devices(&mut self, held: HeldBack) {
+        let left = self.input.pods.len().saturating_sub(held.phantoms);
+        self.input.pods.truncate(left);
+        let app = self.settings.config.params.resource_reservation_app_label.clone();
+        for (name, was_leaving) in held.lone {
+            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
+            pod.metadata.labels.insert(APP, app.as_str());
+            if !was_leaving {
+                pod.metadata.deletion_timestamp = None;
+            }
+        }
+    }
+
+    fn phantom(&self, spot: &Spot) -> Option<Pod> {
+        let device = device_of(self.node(&spot.node)?)?;
+        let name = reservation::pod_of(spot, &self.settings.reservation);
+        let pod = serde_json::json!({
+            "metadata": {"namespace": name.0, "name": name.1},
+            "spec": {"nodeName": spot.node, "containers": [{"name": "device",
+                "resources": {"requests": {device: "1"}}}]},
+            "status": {"phase": "Pending"}});
+        serde_json::from_value(pod).ok()
+    }
+
+    /// Whether a node of a promise has devices that are held for nobody, and are soon free.
+    pub(crate) fn is_held_back(&self, promise: &Promise) -> bool {
+        let on = |spot: &Spot| promise.places.values().any(|place| *place.node == *spot.node);
+        self.reservations.lone().any(|(spot, _)| on(spot)) || self.reservations.phantoms().any(on)
+    }
+
+    /// Groups whose pods rest, and why their bindings were given up.
+    pub(crate) fn given_up(&self) -> Vec<(String, Waiting)> {
+        let resting = self.flights.resting().filter_map(|(name, rest)| {
+            let pod = self.pod(name).filter(|pod| pod.metadata.uid == rest.uid)?;
+            let message = format!("pod {} was not bound: {}", name.1, rest.why);
+            Some((group_of(pod)?, waiting(message)))
+        });
+        resting.collect()
+    }
+
+    /// An agent says which device a reservation pod has.
+    pub fn found(&mut self, pod: &Name, uid: &str, device: &str) {
+        self.reservations.found(pod, uid, device);
+    }
+
+    /// What came of making a reservation.
+    pub fn made(&mut self, spot: &Spot, outcome: &Outcome, now: Timestamp) {
+        self.reservations.made(spot, outcome, now);
+    }
+
+    /// What came of writing down a reservation's device.
+    pub fn marked(&mut self, pod: &Name, uid: &str, outcome: &Outcome, now: Timestamp) {
+        self.reservations.marked(pod, uid, outcome, now);
+    }
+
+    /// What came of letting a reservation, or a pod that has lost its device, go.
+    pub fn released(&mut self, pod: &Name, uid: &str, outcome: &Outcome, now: Timestamp) {
+        self.reservations.released(pod, uid, outcome, now);
+    }
+}
+
+/// Why a pod that is to share devices cannot be told which.
+pub(crate) fn obstacle(pod: &Pod, decision: &Decision) -> Option<Waiting> {
+    if decision.gpu_groups.is_empty() {
+        return None;
+    }
+    let name = &pod.metadata.name;
+    let message = match share::map_of(pod).err()? {
+        Untold::NoMap => format!(
+            "pod {name} asks for a part of a device and lacks the annotation {}, which the coordinator's webhook adds: apply \
+             deploy/coordinator/webhook-scheduler.yaml and create the pod anew",
+            share::CONFIG_MAP
+        ),
+        Untold::NoContainer => format!(
+            "pod {name}: the annotation gpu-fraction-container-name names no container of it: create it anew with one that is there"
+        ),
+    };
+    Some(waiting(message))
+}
+
+fn waiting(message: String) -> Waiting {
+    Waiting {
+        reason: Reason::Other,
+        message,
+        pods: 0,
+        placed: 0,
+        needed: 0,
+        nodes: Default::default(),
+    }
+}

@@ -1,0 +1,309 @@
+//! Devices that pods share, case by case.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use jiff::{SignedDuration, Timestamp};
+use muster_placement::object::name;
+use muster_placement::reservation::{DEVICE, GROUP, Make, Spot};
+use muster_placement::{Bind, Cluster, Kind, Object, Outcome, Settings, Steps};
+use serde_json::{Value, json};
+
+fn at(seconds: i64) -> Timestamp {
+    let begin: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    begin.saturating_add(SignedDuration::from_secs(seconds)).unwrap()
+}
+
+fn put(cluster: &mut Cluster, kind: &str, object: Value) {
+    cluster.put(match kind {
+        "Node" => Object::Node(serde_json::from_value(object).unwrap()),
+        "Queue" => Object::Queue(serde_json::from_value(object).unwrap()),
+        "PodGroup" => Object::PodGroup(serde_json::from_value(object).unwrap()),
+        _ => Object::Pod(serde_json::from_value(object).unwrap()),
+    });
+}
+
+/// A node of so many devices, and a queue.
+fn cluster(devices: u32) -> Cluster {
+    let mut cluster = Cluster::new(Settings::default());
+    let node = json!({"metadata": {"name": "n"}, "status": {"allocatable":
+        {"nvidia.com/gpu": devices.to_string(), "cpu": "64", "memory": "256Gi", "pods": "110"},
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    put(&mut cluster, "Node", node);
+    let free = json!({"quota": -1, "overQuotaWeight": 1, "limit": -1});
+    put(
+        &mut cluster,
+        "Queue",
+        json!({"metadata": {"name": "q"}, "spec": {"resources": {"cpu": free, "memory": free, "gpu": free}}}),
+    );
+    cluster
+}
+
+fn pod(pod: &str, annotations: Value) -> Value {
+    let mut pod = json!({"metadata": {"name": pod, "namespace": "team", "uid": format!("{pod}-uid"),
+            "annotations": {"pod-group-name": pod, "runai/shared-gpu-configmap": format!("{pod}-x-shared-gpu")}},
+        "spec": {"schedulerName": "muster-scheduler", "containers": [{"name": "c"}]},
+        "status": {"phase": "Pending"}});
+    for (key, value) in annotations.as_object().unwrap() {
+        pod["metadata"]["annotations"][key] = value.clone();
+    }
+    pod
+}
+
+fn half(name: &str) -> Value {
+    pod(name, json!({"gpu-fraction": "0.5"}))
+}
+
+fn whole(name: &str) -> Value {
+    let mut pod = pod(name, json!({}));
+    pod["spec"]["containers"][0]["resources"] =
+        json!({"requests": {"nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}});
+    pod
+}
+
+/// A pod with a group of its own.
+fn submit(cluster: &mut Cluster, object: Value) {
+    let name = object["metadata"]["name"].clone();
+    let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2",
+        "metadata": {"name": name, "namespace": "team", "uid": name},
+        "spec": {"queue": "q", "minMember": 1}});
+    put(cluster, "PodGroup", group);
+    put(cluster, "Pod", object);
+}
+
+/// A reservation pod as the API server has it.
+fn reservation(make: &Make, device: Option<&str>) -> Value {
+    let mut pod = json!({"metadata": {"namespace": make.pod.0, "name": make.pod.1,
+            "uid": format!("{}-uid", make.pod.1),
+            "labels": {"app": "kai-resource-reservation", GROUP: make.spot.group}},
+        "spec": {"nodeName": make.spot.node, "containers": [{"name": "device",
+            "resources": {"requests": {"nvidia.com/gpu": "1"}}}]},
+        "status": {"phase": "Running"}});
+    if let Some(device) = device {
+        pod["metadata"]["annotations"] = json!({DEVICE: device});
+    }
+    pod
+}
+
+/// The pod as it is when its binding was done.
+fn bound(mut pod: Value, bind: &Bind) -> Value {
+    pod["spec"]["nodeName"] = bind.node.as_str().into();
+    pod["status"]["phase"] = "Running".into();
+    for (label, value) in &bind.share.as_ref().unwrap().labels {
+        pod["metadata"]["labels"][label] = json!(value);
+    }
+    pod
+}
+
+/// Runs a cycle and what follows for shared devices.
+fn cycle(cluster: &mut Cluster, now: Timestamp) -> (Vec<Bind>, Steps) {
+    let cycle = cluster.cycle(now);
+    (cycle.binds, cluster.share(now))
+}
+
+/// A pod is there on a shared device; its reservation, and its binding.
+fn share(cluster: &mut Cluster, name: &str, device: &str, now: Timestamp) -> (Make, Bind) {
+    submit(cluster, half(name));
+    let (_, steps) = cycle(cluster, now);
+    let make = steps.make[0].clone();
+    put(cluster, "Pod", reservation(&make, Some(device)));
+    let bind = cluster.share(now).binds[0].clone();
+    put(cluster, "Pod", bound(half(name), &bind));
+    (make, bind)
+}
+
+#[test]
+fn a_pod_is_bound_when_its_device_is_held_and_known() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (binds, steps) = cycle(&mut cluster, at(0));
+    assert!(binds.is_empty() && steps.binds.is_empty());
+    let make = &steps.make[0];
+    assert_eq!(
+        (&*make.pod.0, make.resource.as_str()),
+        ("kai-resource-reservation", "nvidia.com/gpu")
+    );
+    // It is made, and nobody knows which device it has.
+    put(&mut cluster, "Pod", reservation(make, None));
+    assert!(cluster.share(at(1)).binds.is_empty());
+    let unmarked: Vec<_> =
+        cluster.reservations().unmarked().map(|(node, ..)| node.to_owned()).collect();
+    assert_eq!(unmarked, ["n"]);
+    // The agent says which; that is written down, and then it counts.
+    cluster.found(&make.pod, &format!("{}-uid", make.pod.1), "GPU-7");
+    let steps = cluster.share(at(2));
+    assert!(steps.binds.is_empty());
+    assert_eq!(steps.mark[0].device, "GPU-7");
+    put(&mut cluster, "Pod", reservation(make, Some("GPU-7")));
+    let binds = cluster.share(at(3)).binds;
+    let told = binds[0].share.as_ref().unwrap();
+    assert_eq!(told.devices, ["GPU-7"]);
+    assert_eq!(told.maps["a-x-shared-gpu-0"]["NVIDIA_VISIBLE_DEVICES"], "GPU-7");
+    assert_eq!(binds[0].annotations["received-resource-type"], "Fraction");
+    assert!(cluster.share(at(4)).binds.is_empty(), "once");
+}
+
+#[test]
+fn two_halves_are_one_device_and_a_third_is_another() {
+    let mut cluster = cluster(8);
+    let (make, first) = share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let (_, steps) = cycle(&mut cluster, at(1));
+    assert!(steps.make.is_empty(), "the device is held");
+    assert_eq!(steps.binds[0].share.as_ref().unwrap().devices, ["GPU-0"]);
+    assert_eq!(steps.binds[0].gpu_groups, first.gpu_groups);
+    submit(&mut cluster, half("c"));
+    let (_, steps) = cycle(&mut cluster, at(2));
+    assert_ne!(steps.make[0].spot, make.spot);
+}
+
+#[test]
+fn the_last_one_out_releases_the_device_and_it_is_nobodys_until_it_has_gone() {
+    let mut cluster = cluster(1);
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    assert!(cluster.share(at(1)).release.is_empty());
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(2)).0.is_empty(), "its device is shared");
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    let (binds, steps) = cycle(&mut cluster, at(3));
+    assert!(binds.is_empty(), "the reservation still holds it");
+    assert_eq!(steps.release[0].pod, make.pod);
+    // An answer that was lost is asked for again.
+    cluster.released(&make.pod, &steps.release[0].uid, &Outcome::Unsure("?".to_owned()), at(3));
+    assert!(cycle(&mut cluster, at(3)).0.is_empty());
+    assert_eq!(cluster.share(at(5)).release.len(), 1);
+    cluster.remove(Kind::Pod, &make.pod);
+    assert_eq!(cycle(&mut cluster, at(6)).0.len(), 1);
+}
+
+#[test]
+fn the_next_leader_goes_on_with_what_is_there() {
+    let mut before = cluster(8);
+    let (make, bind) = share(&mut before, "a", "GPU-0", at(0));
+    let mut after = cluster(8);
+    put(&mut after, "Pod", reservation(&make, Some("GPU-0")));
+    // Another that nobody uses: a leader died between two writes.
+    let spot = Spot::new("n", "orphan");
+    let orphan = Make { pod: name("kai-resource-reservation", &spot.pod()), spot, ..make.clone() };
+    put(&mut after, "Pod", reservation(&orphan, None));
+    submit(&mut after, bound(half("a"), &bind));
+    submit(&mut after, half("b"));
+    let (_, steps) = cycle(&mut after, at(1));
+    assert_eq!(steps.binds[0].share.as_ref().unwrap().devices, ["GPU-0"]);
+    assert!(steps.make.is_empty());
+    let released: Vec<_> = steps.release.iter().map(|one| one.pod.clone()).collect();
+    assert_eq!(released, [orphan.pod]);
+}
+
+#[test]
+fn a_device_that_does_not_come_is_given_up_with_its_reason_and_released() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    put(&mut cluster, "Pod", reservation(&steps.make[0], None));
+    assert!(cluster.share(at(39)).given_up.is_empty());
+    let later = cluster.share(at(41));
+    assert!(later.given_up[0].1.contains("muster-agent"), "{:?}", later.given_up);
+    assert_eq!(later.release.len(), 1);
+    let why = &cluster.cycle(at(42)).decisions.reasons["team/a"];
+    assert!(why.message.contains("pod a was not bound"), "{}", why.message);
+}
+
+#[test]
+fn a_reservation_that_cannot_be_made_is_tried_again_slower_and_slower() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let spot = steps.make[0].spot.clone();
+    cluster.made(&spot, &Outcome::Failed("no such namespace".to_owned()), at(0));
+    assert!(cluster.share(at(0)).make.is_empty());
+    assert_eq!(cluster.share(at(1)).make.len(), 1);
+    cluster.made(&spot, &Outcome::Done, at(1));
+    assert!(cluster.share(at(9)).make.is_empty(), "the watch will show it");
+}
+
+#[test]
+fn one_that_may_come_into_being_holds_its_device_when_nobody_needs_it_any_more() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(0));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(0)).0.is_empty());
+    // It is asked for once more, shows itself, and goes.
+    assert_eq!(cluster.share(at(2)).make.len(), 1);
+    put(&mut cluster, "Pod", reservation(&make, None));
+    assert_eq!(cycle(&mut cluster, at(3)).1.release.len(), 1);
+    cluster.remove(Kind::Pod, &make.pod);
+    assert_eq!(cycle(&mut cluster, at(4)).0.len(), 1);
+}
+
+#[test]
+fn pods_whose_reservation_somebody_took_away_go_after_a_while() {
+    let mut cluster = cluster(8);
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    cluster.remove(Kind::Pod, &make.pod);
+    assert!(cluster.share(at(1)).lost.is_empty());
+    let steps = cluster.share(at(12));
+    assert_eq!(steps.lost[0].pod, name("team", "a"));
+    assert!(steps.make.is_empty(), "a new one might have another device");
+    assert!(cluster.share(at(13)).lost.is_empty(), "once");
+}
+
+#[test]
+fn one_that_has_ended_is_replaced() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    let mut failed = reservation(&make, None);
+    failed["status"]["phase"] = "Failed".into();
+    put(&mut cluster, "Pod", failed);
+    assert_eq!(cluster.share(at(1)).release[0].pod, make.pod);
+    assert!(
+        cluster.names(Kind::Pod).contains(&make.pod),
+        "a new listing would show that it is gone"
+    );
+    cluster.remove(Kind::Pod, &make.pod);
+    assert_eq!(cluster.share(at(2)).make, [make]);
+}
+
+#[test]
+fn a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let mut going = half("a");
+    going["metadata"]["deletionTimestamp"] = at(1).to_string().into();
+    put(&mut cluster, "Pod", going);
+    put(&mut cluster, "Pod", reservation(&steps.make[0], Some("GPU-0")));
+    let steps = cluster.share(at(2));
+    assert!(steps.binds.is_empty() && cluster.flights().is_empty());
+    assert_eq!(steps.release.len(), 1);
+}
+
+#[test]
+fn several_devices_are_waited_for_together() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, pod("a", json!({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"})));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    assert_eq!(steps.make.len(), 2);
+    put(&mut cluster, "Pod", reservation(&steps.make[0], Some("GPU-0")));
+    assert!(cluster.share(at(1)).binds.is_empty());
+    put(&mut cluster, "Pod", reservation(&steps.make[1], Some("GPU-1")));
+    let bind = &cluster.share(at(2)).binds[0];
+    let share = bind.share.as_ref().unwrap();
+    assert_eq!(share.labels.len(), 2);
+    assert_eq!(share.maps["a-x-shared-gpu-0"]["NVIDIA_VISIBLE_DEVICES"], "GPU-0,GPU-1");
+}
+
+#[test]
+fn a_pod_that_only_calls_itself_a_reservation_holds_its_device_for_itself() {
+    let mut cluster = cluster(1);
+    let mut imposter = whole("imposter");
+    imposter["metadata"]["labels"] = json!({"app": "kai-resource-reservation"});
+    imposter["spec"]["nodeName"] = "n".into();
+    put(&mut cluster, "Pod", imposter);
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(0)).0.is_empty());
+}
