@@ -102,6 +102,12 @@ pub struct Args {
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
+    /// What is switched on or off: TrainJobStatus=true lets trainers report their progress
+    #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = Gate::parse)]
+    pub feature_gates: Vec<Gate>,
+    /// Where trainers report their progress, if TrainJobStatus is on
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:10443")]
+    pub status_server: SocketAddr,
     /// What is refused of queues, PodGroups and pods
     #[arg(long, value_enum, default_value_t)]
     pub admission: Admission,
@@ -173,6 +179,13 @@ pub enum DdpPortMode {
     RankShifted,
 }
 
+/// What is switched on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// Whether trainers report their progress.
+    TrainJobStatus(bool),
+}
+
 /// What is refused of queues, PodGroups and pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Admission {
@@ -181,6 +194,29 @@ pub enum Admission {
     Strict,
     /// What KAI refuses, and no more
     Kai,
+}
+
+// === impl Gate ===
+
+impl Gate {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("it has the form NAME=BOOL")?;
+        let on =
+            value.trim().parse().map_err(|_| format!("{value:?} is neither true nor false"))?;
+        match name.trim() {
+            "TrainJobStatus" => Ok(Self::TrainJobStatus(on)),
+            other => Err(format!("there is no gate {other:?}; there is TrainJobStatus")),
+        }
+    }
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Whether trainers report their progress; of several words the last counts.
+    pub fn train_job_status(&self) -> bool {
+        self.feature_gates.last().is_some_and(|Gate::TrainJobStatus(on)| *on)
+    }
 }
 
 #[cfg(test)]
@@ -192,5 +228,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn gates_are_read_as_kubernetes_writes_them_and_unknown_ones_are_refused() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            Args::try_parse_from(words).map(|args| args.train_job_status())
+        };
+        assert!(!read(&[]).unwrap(), "off by default");
+        assert!(read(&["--feature-gates", "TrainJobStatus=true"]).unwrap());
+        assert!(!read(&["--feature-gates=TrainJobStatus=true,TrainJobStatus=false"]).unwrap());
+        for (odd, word) in [
+            ("Other=true", "no gate"),
+            ("TrainJobStatus", "NAME=BOOL"),
+            ("TrainJobStatus=on", "neither"),
+        ] {
+            let error = read(&["--feature-gates", odd]).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
     }
 }

@@ -35,6 +35,9 @@ pub const LEADER_EPOCH: &str = "muster.dev/epoch";
 /// Annotation of that Lease: where the leader's hub is, `https://host:port`.
 pub const LEADER_ADDRESS: &str = "muster.dev/leader-address";
 
+/// Name of the Service that agents, trainers and the API server call.
+pub const SERVICE: &str = "muster-coordinator";
+
 /// Secret that holds the coordinator's certificates and keys.
 pub const CERTS_SECRET: &str = "muster-coordinator-certs";
 

@@ -29,6 +29,7 @@ use crate::diserver;
 use crate::hub::authenticate::Reviewer;
 use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
+use crate::names;
 use crate::placement;
 use crate::status::Status;
 use crate::webhook::scheduling;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub webhooks: SocketAddr,
     /// Where status is served.
     pub listen: SocketAddr,
+    /// Where trainers report their progress, if they may.
+    pub reports: Option<SocketAddr>,
     /// The names in its certificate.
     pub names: Names,
     /// Users that are agents.
@@ -93,6 +96,8 @@ pub struct Addresses {
     pub status: SocketAddr,
     /// Coordinators of DIJobs.
     pub di_server: SocketAddr,
+    /// Trainers that report their progress, if they may.
+    pub reports: Option<SocketAddr>,
 }
 
 /// A running coordinator.
@@ -115,11 +120,17 @@ impl Coordinator {
         let webhook_listener = bind("--webhooks", settings.webhooks).await?;
         let status_listener = bind("--listen", settings.listen).await?;
         let di_listener = bind("--di-server", settings.diserver.listen).await?;
+        let report_listener = match settings.reports {
+            Some(address) => Some(bind("--status-server", address).await?),
+            None => None,
+        };
+        let reports = report_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let addresses = Addresses {
             hub: hub_listener.local_addr()?,
             webhooks: webhook_listener.local_addr()?,
             status: status_listener.local_addr()?,
             di_server: di_listener.local_addr()?,
+            reports,
         };
         let reviewer = Arc::new(Reviewer::new(client.clone(), settings.agents.clone()));
         let standby = Role::Standby { leader: None };
@@ -129,11 +140,11 @@ impl Coordinator {
         let caches = wiring.caches();
         let (keeper, certificates) = wiring.certificates();
         wiring.hub(&hub, hub_listener, &certificates)?;
-        let rules = Arc::new(trainjob::Rules::new(muster_pipeline::Settings {
-            injection: wiring.settings.injection.clone(),
-            ..muster_pipeline::Settings::default()
-        }));
+        let rules = Arc::new(trainjob::Rules::new(pipeline(&wiring.settings, reports)));
         wiring.webhooks(webhook_listener, &certificates, &caches, rules.clone())?;
+        if let Some(listener) = report_listener {
+            wiring.reports(listener, &certificates)?;
+        }
         let standing = wiring.election(addresses.hub);
         wiring.di_server(di_listener, caches.dijobs.clone(), standing.clone())?;
         let groups = Shown::default();
@@ -218,6 +229,20 @@ impl Coordinator {
 
 async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("{flag} {address}"))
+}
+
+/// What is decided of TrainJobs, and where their trainers report.
+fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline::Settings {
+    let others = muster_pipeline::Settings::default();
+    muster_pipeline::Settings {
+        injection: settings.injection.clone(),
+        train_job_status: reports.is_some(),
+        namespace: settings.namespace.clone(),
+        status_service: names::SERVICE.to_owned(),
+        status_port: reports.map_or(others.status_port, |address| address.port()),
+        status_secret: names::CERTS_SECRET.to_owned(),
+        ..others
+    }
 }
 
 /// The settings of the election.

@@ -27,6 +27,7 @@ pub mod plugin;
 pub mod pod_set;
 pub mod reconcile;
 pub mod registry;
+pub mod report;
 pub mod requests;
 pub mod resources;
 pub mod runtime;

@@ -17,12 +17,10 @@ use crate::args::{Admission, Args, DdpPortMode, Delivery};
 use crate::certs::Names;
 use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
+use crate::names::SERVICE;
 use crate::placement::reserve::Reservation;
 use crate::webhook::scheduling::Rules;
 use crate::{diserver, hub, lead, placement};
-
-/// Name of the Service that agents and the API server call.
-const SERVICE: &str = "muster-coordinator";
 
 /// Runs until SIGTERM or Ctrl-C, or until a part fails.
 pub fn main(args: Args) -> anyhow::Result<()> {
@@ -50,6 +48,7 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
         webhooks = %addresses.webhooks,
         status = %addresses.status,
         di_server = %addresses.di_server,
+        status_server = addresses.reports.map(|address| address.to_string()),
         version = env!("CARGO_PKG_VERSION"),
         "started"
     );
@@ -66,6 +65,7 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
 }
 
 fn settings(args: Args) -> anyhow::Result<Settings> {
+    let reports = args.train_job_status().then_some(args.status_server);
     let account = args
         .agent_account
         .split_once(':')
@@ -152,6 +152,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         streams: hub::Settings::default(),
         webhooks: args.webhooks,
         listen: args.listen,
+        reports,
         names: Names::of_service(SERVICE, &args.namespace, args.certificate_names),
         namespace: args.namespace,
         agents,

@@ -35,6 +35,7 @@ use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::placement;
 use crate::placement::{bootstrap, grouper};
+use crate::reports::{self, Reports};
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
 use crate::webhook::scheduling::{self, Scheduling};
@@ -69,6 +70,8 @@ pub(super) struct Counters {
     pub placement: placement::Metrics,
     /// Of the grouping of pods.
     pub grouping: grouper::Metrics,
+    /// Of trainers' reports.
+    pub reports: reports::Metrics,
 }
 
 /// What is known of the cluster.
@@ -109,6 +112,7 @@ impl Wiring {
         metrics.jobs.register(&mut registry);
         metrics.placement.register(&mut registry);
         metrics.grouping.register(&mut registry);
+        metrics.reports.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
         Self { settings, client, registry, metrics, stop, parts }
     }
@@ -358,6 +362,25 @@ impl Wiring {
                 () = certificates.ready() => {}
             }
             hooks.serve(listener, tls, stop).await;
+        });
+        Ok(())
+    }
+
+    /// Where trainers report their progress.
+    pub fn reports(
+        &mut self,
+        listener: TcpListener,
+        certificates: &Certificates,
+    ) -> anyhow::Result<()> {
+        let reports = Reports::new(self.client.clone(), self.metrics.reports.clone());
+        let tls = certificates.server_config(&[b"http/1.1"])?;
+        let (certificates, stop) = (certificates.clone(), self.stop.clone());
+        self.start("reports", async move {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = certificates.ready() => {}
+            }
+            reports.serve(listener, tls, stop).await;
         });
         Ok(())
     }

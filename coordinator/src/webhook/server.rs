@@ -1,8 +1,6 @@
-//! The HTTPS side of webhooks: who may connect for how long, and what is no review.
+//! The HTTPS side of webhooks: what is no review.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -11,26 +9,18 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::review::{self, Unanswered};
 use super::{Answerer, Webhooks};
+use crate::https::{self, Limits, Useful};
 
 /// No body is longer: two objects of the size that etcd takes, the old and the new one.
 pub const LARGEST_BODY: usize = 3 * 1024 * 1024;
-
-/// After an error of accept, such as too many open files, it is tried again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// What callers may do.
 #[derive(Clone, Debug)]
@@ -50,10 +40,6 @@ struct Shared {
     slots: Semaphore,
 }
 
-/// Whether a connection has brought a request.
-#[derive(Clone, Default)]
-struct Useful(Arc<AtomicBool>);
-
 /// What is said to a request that is not answered by a handler.
 struct Refusal {
     code: StatusCode,
@@ -71,105 +57,12 @@ impl Webhooks {
         tls: Arc<ServerConfig>,
         stop: CancellationToken,
     ) {
-        let Settings { most_connections, most_requests, patience, .. } = self.settings;
-        let room = Arc::new(Semaphore::new(most_connections.min(Semaphore::MAX_PERMITS)));
+        let Settings { most_connections, most_requests, patience, lasts } = self.settings;
         let slots = Semaphore::new(most_requests.min(Semaphore::MAX_PERMITS));
         let shared = Arc::new(Shared { webhooks: self.clone(), slots });
         let router = Router::new().fallback(answer).with_state(shared);
-        let (tls, tasks) = (TlsAcceptor::from(tls), TaskTracker::new());
-        loop {
-            let accepted = tokio::select! {
-                () = stop.cancelled() => break,
-                accepted = accept(&listener, &room) => accepted,
-            };
-            let Some((socket, permit)) = accepted else { break };
-            let (tls, router, stop) = (tls.clone(), router.clone(), stop.clone());
-            let (settings, connections) = (self.settings.clone(), self.metrics.connections.clone());
-            connections.inc();
-            tasks.spawn(async move {
-                match timeout(settings.patience, tls.accept(socket)).await {
-                    Ok(Ok(stream)) => converse(stream, router, &settings, stop).await,
-                    Ok(Err(error)) => tracing::debug!("a handshake failed: {error}"),
-                    Err(_) => tracing::debug!("a handshake took too long"),
-                }
-                connections.dec();
-                drop(permit);
-            });
-        }
-        tasks.close();
-        // Connections end within that time by themselves.
-        let _ = timeout(patience, tasks.wait()).await;
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    // It is never closed.
-    let permit = room.clone().acquire_owned().await.ok()?;
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => {
-                // Without it answers are only slower.
-                let _ = socket.set_nodelay(true);
-                return Some((socket, permit));
-            }
-            Err(error) => {
-                tracing::warn!("a connection cannot be accepted: {error}");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-            }
-        }
-    }
-}
-
-/// One connection, until its end.
-async fn converse(
-    stream: TlsStream<TcpStream>,
-    router: Router,
-    settings: &Settings,
-    stop: CancellationToken,
-) {
-    let useful = Useful::default();
-    let service = TowerToHyperService::new(router.layer(Extension(useful.clone())));
-    // Guessing the version from the first bytes would wait for them without a limit.
-    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let builder = auto::Builder::new(TokioExecutor::new());
-    let mut builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(settings.patience)
-        .max_buf_size(64 * 1024);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Duration::from_secs(20))
-        .keep_alive_timeout(Duration::from_secs(20))
-        .max_concurrent_streams(64)
-        .max_pending_accept_reset_streams(16)
-        .max_header_list_size(32 * 1024);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let begun = async {
-        tokio::time::sleep(settings.patience).await;
-        if useful.0.load(Ordering::Relaxed) {
-            tokio::time::sleep(settings.lasts.saturating_sub(settings.patience)).await;
-        }
-    };
-    let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = begun => None,
-        () = stop.cancelled() => None,
-    };
-    let ended = match ended {
-        Some(ended) => Ok(ended),
-        None => {
-            connection.as_mut().graceful_shutdown();
-            timeout(settings.patience, connection).await
-        }
-    };
-    if let Ok(Err(error)) = ended {
-        tracing::debug!("a connection ended: {error}");
+        let limits = Limits { most_connections, patience, lasts };
+        https::serve(listener, tls, router, &limits, &self.metrics.connections, stop).await;
     }
 }
 
@@ -178,7 +71,7 @@ async fn answer(
     Extension(useful): Extension<Useful>,
     request: Request,
 ) -> Response {
-    useful.0.store(true, Ordering::Relaxed);
+    useful.note();
     let began = Instant::now();
     let Webhooks { handlers, metrics, settings } = &shared.webhooks;
     let path = request.uri().path().to_owned();

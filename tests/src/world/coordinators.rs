@@ -78,6 +78,8 @@ pub struct Choices {
     pub pause: Option<Duration>,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
+    /// Whether trainers report their progress.
+    pub reports: bool,
     /// How pods are placed.
     pub placement: placement::Settings,
     /// What is refused of queues, PodGroups and pods.
@@ -112,6 +114,7 @@ impl Default for Choices {
                 patience: Duration::from_secs(2),
                 ..dijob::Settings::default()
             },
+            reports: false,
             placement: placement::Settings::default(),
             admission: Rules::default(),
         }
@@ -320,6 +323,7 @@ impl Coordinators {
             streams,
             pause: _,
             mut dijob,
+            reports,
             placement,
             admission,
         } = self.settings.clone();
@@ -334,6 +338,7 @@ impl Coordinators {
             streams,
             webhooks: anywhere,
             listen: anywhere,
+            reports: reports.then_some(anywhere),
             names: Names::of_service(ACCOUNT, NAMESPACE, ["localhost", "127.0.0.1"]),
             agents: vec![format!("system:serviceaccount:{NAMESPACE}:{}", super::agents::ACCOUNT)],
             template_namespace: muster_ranktable::NAMESPACE.to_owned(),

@@ -4,6 +4,7 @@ mod crash;
 mod crowd;
 mod ding;
 mod doubt;
+mod gang;
 mod refusals;
 
 use std::collections::BTreeSet;

@@ -15,7 +15,7 @@ use muster_coordinator::conditions::reason;
 use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
 use muster_coordinator::controllers::{dijob, modelserving, trainjob};
 use muster_coordinator::placement::{self, grouper};
-use muster_coordinator::{diserver, events, hub, lead, webhook};
+use muster_coordinator::{diserver, events, hub, lead, reports, webhook};
 use muster_placement::Outcome;
 use muster_tests::World;
 use muster_tests::world::{Seen, table_file};
@@ -196,6 +196,9 @@ fn counted() -> Result<String> {
     let election = lead::Metrics::default();
     election.errors.get_or_create(&lead::metrics::Reason { reason: "any" }).inc();
     election.register(&mut registry);
+    let told = reports::Metrics::default();
+    told.requests.get_or_create(&reports::metrics::Status { status: 200 }).inc();
+    told.register(&mut registry);
     let hooks = webhook::metrics::Metrics::default();
     hooks.count("any", "any");
     let path = webhook::metrics::Path { path: "any".to_owned() };

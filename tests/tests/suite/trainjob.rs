@@ -2,10 +2,11 @@
 
 mod faults;
 mod finalizers;
-mod groups;
+pub mod groups;
 mod hands;
 mod once;
 mod refusals;
+mod reports;
 mod resync;
 
 use anyhow::{Context, Result, ensure};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use muster_api::TrainJob;
-use muster_api::names::API_VERSION;
 use serde_json::{Value, json};
 
 use super::{ComponentBuilder, Context, EnforcePodSpec, Fault, Plugin};
 use crate::info::Info;
 use crate::registry::Registry;
+use crate::report::Place;
 use crate::{name, upsert};
 
 const FOLDER: &str = "/var/run/secrets/kubeflow/trainer";
@@ -96,7 +96,8 @@ impl ComponentBuilder for TrainJobStatusGate {
 
 /// The path of a job's reports, which is also the audience of its token.
 fn path(job: &TrainJob) -> String {
-    format!("{API_VERSION}/namespaces/{}/trainjobs/{}/status", job.namespace(), job.name())
+    let (namespace, name) = (job.namespace().to_owned(), job.name().to_owned());
+    Place { namespace, name }.audience()
 }
 
 fn config(job: &TrainJob) -> String {

@@ -9,3 +9,4 @@ mod passes;
 mod queue;
 mod ranktable;
 mod registry;
+mod rules;

@@ -134,6 +134,10 @@ impl Desk {
         }
         match change {
             Change::Job(key) => self.queue.poke(&key),
+            Change::Thing(Thing::Secret, namespace, name) if self.is_trusted(&namespace, &name) => {
+                self.surroundings += 1;
+                self.everything();
+            }
             Change::Thing(thing, namespace, name) => self.thing(thing, namespace, name),
             Change::LimitRange(namespace) => {
                 self.suspended(|job| job.metadata.namespace.as_deref() == Some(&namespace));
@@ -145,6 +149,14 @@ impl Desk {
             Change::Surroundings => self.queue.poke_failed(),
             Change::All => self.everything(),
         }
+    }
+
+    /// Whether a Secret has the certificates that trainers get who report their progress.
+    fn is_trusted(&self, namespace: &str, name: &str) -> bool {
+        let settings = &self.outlets.rules.settings;
+        settings.train_job_status
+            && settings.namespace == namespace
+            && settings.status_secret == name
     }
 
     /// Something was missed.

@@ -23,8 +23,12 @@ use super::kinds::{
     ClusterRuntime, CoschedulingGroup, Job, KaiGroup, LocalRuntime, Thing, VolcanoGroup, Workload,
     Written, controller, version,
 };
+use crate::names::CERTS_SECRET;
 use crate::templates::Templates;
 use crate::watch::Watch;
+
+/// Where a Secret has the certificates of authorities.
+const AUTHORITY: &str = "ca.crt";
 
 /// What the controllers look at. Copies share it.
 #[derive(Clone)]
@@ -253,9 +257,14 @@ pub fn trim_config_map(map: &mut ConfigMap) {
     trim_foreign(&mut map.metadata);
 }
 
-/// Of Secrets nothing is kept that is secret.
+/// Of Secrets nothing is kept that is secret: of the coordinator's own certificates those of its authorities, which trainers
+/// get that report their progress.
 pub fn trim_secret(secret: &mut Secret) {
-    secret.data = None;
+    let own = secret.metadata.name.as_deref() == Some(CERTS_SECRET);
+    if let Some(data) = &mut secret.data {
+        data.retain(|key, _| own && key == AUTHORITY);
+    }
+    secret.data.take_if(|data| data.is_empty());
     secret.string_data = None;
     match controller(&secret.metadata) {
         Some(_) => trim_made(secret),
