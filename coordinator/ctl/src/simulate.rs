@@ -2,17 +2,18 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::{self, Config};
-use muster_scheduler::decisions::Decisions;
+use muster_scheduler::decisions::{Decisions, PodOutcome};
 use muster_scheduler::input::{Document, Limits, load};
 use muster_scheduler::plugin::proportion::division::reported;
 use muster_scheduler::snapshot::build;
-use muster_scheduler::{decide, simulate as after};
+use muster_scheduler::{decide_and_tell, simulate as after};
 use serde::Serialize;
 
 use crate::args::{SimulateArgs, SimulateOutput};
@@ -27,6 +28,8 @@ const PERIOD: SignedDuration = SignedDuration::from_secs(1);
 struct Cycle {
     #[serde(flatten)]
     decisions: Decisions,
+    /// How far pods of groups are then.
+    pods: BTreeMap<String, PodOutcome>,
     /// How long it took.
     cycle_ms: f64,
 }
@@ -53,13 +56,17 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
     let mut cycles = Vec::new();
     for at in 0..args.cycles {
         let begun = Instant::now();
-        let decisions = decide(&build(&input, &config.params, now), &config, now);
+        let snapshot = build(&input, &config.params, now);
+        let (decisions, pods) = decide_and_tell(&snapshot, &config, now);
         let cycle_ms = begun.elapsed().as_secs_f64() * 1000.0;
+        for bad in snapshot.left_out.iter().filter(|_| at == 0) {
+            say(format_args!("left out: {}: {}", bad.object, bad.why));
+        }
         now = now.saturating_add(PERIOD).unwrap_or(now);
         if at + 1 < args.cycles {
             after::apply(&mut input, &decisions, now);
         }
-        cycles.push(Cycle { decisions: shown(decisions), cycle_ms });
+        cycles.push(Cycle { decisions: shown(decisions), pods, cycle_ms });
     }
     match args.output {
         SimulateOutput::Table => table::print(&cycles, out)?,

@@ -91,12 +91,13 @@ pub struct Share {
 pub struct Decisions {
     /// By pod.
     pub decisions: Vec<Decision>,
-    /// Every pod of a group.
-    pub pods: BTreeMap<String, PodOutcome>,
     /// Fair shares when the cycle began.
     pub fair_share: BTreeMap<String, Share>,
     /// What keeps groups waiting.
     pub reasons: BTreeMap<String, Waiting>,
+    /// What is wrong with groups that could be decided about all the same, and what was taken instead.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub remarks: BTreeMap<String, Vec<String>>,
     /// Timestamps that groups get.
     pub marks: BTreeMap<String, Marks>,
 }

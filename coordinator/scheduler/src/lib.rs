@@ -23,10 +23,16 @@ pub mod snapshot;
 pub mod state;
 pub mod statement;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 
 use crate::{
-    config::Config, decisions::Decisions, framework::Registry, session::Session, snapshot::Snapshot,
+    config::Config,
+    decisions::{Decisions, PodOutcome},
+    framework::Registry,
+    session::Session,
+    snapshot::Snapshot,
 };
 
 /// Decides one cycle with the built-in plugins.
@@ -41,6 +47,25 @@ pub fn decide_with(
     now: Timestamp,
     registry: &Registry,
 ) -> Decisions {
+    run(snapshot, config, now, registry, |_| ()).0
+}
+
+/// Decides one cycle, and says how far every pod of a group is when it has ended.
+pub fn decide_and_tell(
+    snapshot: &Snapshot,
+    config: &Config,
+    now: Timestamp,
+) -> (Decisions, BTreeMap<String, PodOutcome>) {
+    run(snapshot, config, now, &Registry::default(), |session| session.outcomes())
+}
+
+fn run<T>(
+    snapshot: &Snapshot,
+    config: &Config,
+    now: Timestamp,
+    registry: &Registry,
+    look: impl FnOnce(&Session<'_>) -> T,
+) -> (Decisions, T) {
     debug_assert_eq!(snapshot.now, now, "a snapshot is of one instant");
     let mut session = Session::open(snapshot, config, registry);
     let fair_share = session.fair_shares();
@@ -48,5 +73,11 @@ pub fn decide_with(
         action::run(&mut session, *action);
     }
     session.close();
-    Decisions { fair_share, ..session.decisions() }
+    let seen = look(&session);
+    (Decisions { fair_share, ..session.decisions() }, seen)
 }
+
+/// The plugin of the documentation is compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/scheduler.md")]
+struct Documentation;

@@ -15,6 +15,7 @@ mod signature;
 mod table;
 mod task;
 mod topology;
+mod vector;
 
 use jiff::Timestamp;
 
@@ -33,15 +34,16 @@ pub use self::{
     npu::{Choice as NpuChoice, Npu, Npus},
     queue::Queue,
     resource::{
-        CPU, Dimensions, GPU, MEMORY, PODS, Quantities, Vector, add, at, less_equal, minus, plus,
+        CPU, Dimensions, GPU, MEMORY, PODS, Quantities, add, at, less_equal, minus, plus,
         slice_profile, sub,
     },
     table::{
         ClaimId, ClassId, DeviceId, GroupId, Id, JobId, NodeId, PodSetId, QueueId, Table, TaskId,
         TopologyId,
     },
-    task::{Status, Task},
+    task::{PodKey, Status, Task},
     topology::{Domain, Topology},
+    vector::Vector,
 };
 
 /// A cluster at one instant.

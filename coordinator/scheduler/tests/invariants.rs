@@ -12,7 +12,7 @@ mod queues;
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_scheduler::{
-    decisions::{self, Decisions},
+    decisions::{self, Decisions, PodOutcome},
     input::Input,
 };
 
@@ -53,7 +53,7 @@ pub struct Placed {
 
 impl Cycle {
     /// What came of a cycle.
-    pub fn of(decisions: &Decisions) -> Self {
+    pub fn of(decisions: &Decisions, pods: &BTreeMap<String, PodOutcome>) -> Self {
         let action = |action| match action {
             decisions::Action::Bind => Action::Bind,
             decisions::Action::Evict => Action::Evict,
@@ -71,7 +71,7 @@ impl Cycle {
                 cycle.evicted_for.insert(decision.pod.clone(), whom);
             }
         }
-        for (pod, outcome) in &decisions.pods {
+        for (pod, outcome) in pods {
             let placed = Placed {
                 status: outcome.status.to_owned(),
                 node: outcome.node.clone(),

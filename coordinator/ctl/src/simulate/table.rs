@@ -53,6 +53,12 @@ fn one(cycle: &Cycle, out: &mut dyn Write) -> io::Result<()> {
         vec![group.clone(), waiting.pods.to_string(), format!("{:?}", waiting.reason), why]
     });
     section(out, ["WAITS", "PODS", "REASON", "WHY"], rows.collect())?;
+    let rows = decisions.remarks.iter().flat_map(|(group, remarks)| {
+        remarks
+            .iter()
+            .map(|remark| vec![group.clone(), remark.clone(), String::new(), String::new()])
+    });
+    section(out, ["REMARK ON", "", "", ""], rows.collect())?;
     let rows = decisions.fair_share.iter().map(|(queue, share)| {
         let gib = share.memory / f64::from(1 << 30);
         vec![

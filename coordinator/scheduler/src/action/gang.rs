@@ -144,9 +144,8 @@ impl Session<'_> {
             listed.iter().map(|(why, count)| format!("{count} {}", why.text(dimensions))).collect();
         let spec = &self.snapshot.tasks[task];
         let message = format!(
-            "{placed} of {needed} pods found a node; {}/{} did not: of {} nodes {}",
-            spec.namespace,
-            spec.name,
+            "{placed} of {needed} pods found a node; {} did not: of {} nodes {}",
+            spec.key.as_str(),
             self.snapshot.nodes.len(),
             if why.is_empty() { "none is left".to_owned() } else { why.join(", ") }
         );

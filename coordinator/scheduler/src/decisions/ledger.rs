@@ -137,7 +137,7 @@ impl Ledger {
             moved,
         };
         let decision = Decision {
-            pod: snapshot.tasks[task].key(),
+            pod: snapshot.tasks[task].key.as_str().to_owned(),
             action: Action::Evict,
             node: if snapshot.tasks[task].node.is_some() {
                 snapshot.nodes[node].name.clone()
@@ -158,7 +158,7 @@ fn decision(snapshot: &Snapshot, state: &State, task: TaskId, action: Action) ->
     let placed = &state.tasks[task];
     let shared = snapshot.classes[snapshot.tasks[task].class].gpu.is_shared();
     Decision {
-        pod: snapshot.tasks[task].key(),
+        pod: snapshot.tasks[task].key.as_str().to_owned(),
         action,
         node: placed.node.map(|node| snapshot.nodes[node].name.clone()).unwrap_or_default(),
         gpu_groups: if shared { group_names(state, placed) } else { Vec::new() },

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::{framework::Point, session::Session, snapshot::TaskId};
+use crate::{
+    framework::Point,
+    session::Session,
+    snapshot::{NodeId, Task, TaskId},
+};
 
 use super::{Decisions, Marks, PodOutcome, Share, ledger::group_names};
 
@@ -23,24 +27,6 @@ impl Session<'_> {
     pub fn decisions(&mut self) -> Decisions {
         let decisions = self.ledger.take();
         let mut result = Decisions { decisions, ..Decisions::default() };
-        // Pods are in the order of their names already.
-        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some()).map(
-            |(id, task)| {
-                let state = &self.state.tasks[id];
-                let shared =
-                    state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
-                let outcome = PodOutcome {
-                    status: state.status.name(),
-                    node: state
-                        .node
-                        .map(|node| self.snapshot.nodes[node].name.clone())
-                        .unwrap_or_default(),
-                    gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
-                };
-                (task.key(), outcome)
-            },
-        );
-        result.pods = pods.collect();
         for (id, job) in self.snapshot.jobs.entries() {
             let state = &self.state.jobs[id];
             let changed = state.last_start != job.last_start
@@ -54,11 +40,33 @@ impl Session<'_> {
                 };
                 result.marks.insert(job.key(), marks);
             }
+            if !job.remarks.is_empty() {
+                result.remarks.insert(job.key(), job.remarks.clone());
+            }
             if let Some(waiting) = self.waiting(id) {
                 result.reasons.insert(job.key(), waiting);
             }
         }
         result
+    }
+
+    /// How far every pod of a group is, by `namespace/name`.
+    pub fn outcomes(&self) -> BTreeMap<String, PodOutcome> {
+        // Pods are in the order of their names already.
+        let pods = self.snapshot.tasks.entries().filter(|(_, task)| task.job.is_some());
+        let outcome = |(id, task): (TaskId, &Task)| {
+            let state = &self.state.tasks[id];
+            let shared =
+                state.status.is_used() && self.snapshot.classes[task.class].gpu.is_shared();
+            let name = |node: NodeId| self.snapshot.nodes[node].name.clone();
+            let outcome = PodOutcome {
+                status: state.status.name(),
+                node: state.node.map(name).unwrap_or_default(),
+                gpu_groups: if shared { group_names(&self.state, state) } else { Vec::new() },
+            };
+            (task.key.as_str().to_owned(), outcome)
+        };
+        pods.map(outcome).collect()
     }
 
     /// Fair shares.

@@ -1,6 +1,6 @@
 //! Names, labels and owners: what every object has.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{
@@ -47,56 +47,73 @@ pub struct OwnerReference {
     pub controller: Option<bool>,
 }
 
-/// Names with values, sorted by name.
+/// Names with values, sorted by name. A copy shares them until one of the two changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Labels(Vec<(Box<str>, Box<str>)>);
+pub struct Labels(Option<Arc<Pairs>>);
+
+type Pairs = Vec<(Box<str>, Box<str>)>;
 
 // === impl Labels ===
 
 impl Labels {
+    fn of(pairs: Pairs) -> Self {
+        // None has one form only, so that those that are equal are the same.
+        Self((!pairs.is_empty()).then(|| Arc::new(pairs)))
+    }
+
+    fn pairs(&self) -> &[(Box<str>, Box<str>)] {
+        self.0.as_ref().map_or(&[], |pairs| pairs.as_slice())
+    }
+
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let at = self.0.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
-        self.0.get(at).map(|(_, value)| value.as_ref())
+        let pairs = self.pairs();
+        let at = pairs.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
+        pairs.get(at).map(|(_, value)| value.as_ref())
     }
 
     /// Sets a name's value.
     pub fn insert(&mut self, name: impl Into<Box<str>>, value: impl Into<Box<str>>) {
         let (name, value) = (name.into(), value.into());
-        match self.0.binary_search_by(|(key, _)| key.cmp(&name)) {
+        let pairs = Arc::make_mut(self.0.get_or_insert_default());
+        match pairs.binary_search_by(|(key, _)| key.cmp(&name)) {
             Ok(at) => {
-                if let Some(pair) = self.0.get_mut(at) {
+                if let Some(pair) = pairs.get_mut(at) {
                     pair.1 = value;
                 }
             }
-            Err(at) => self.0.insert(at, (name, value)),
+            Err(at) => pairs.insert(at, (name, value)),
         }
     }
 
     /// Takes a name away.
     pub fn remove(&mut self, name: &str) {
-        self.0.retain(|(key, _)| key.as_ref() != name);
+        if self.get(name).is_some() {
+            let kept = self.pairs().iter().filter(|(key, _)| key.as_ref() != name);
+            *self = Self::of(kept.cloned().collect());
+        }
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
+        self.pairs().iter().map(|(name, value)| (name.as_ref(), value.as_ref()))
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.pairs().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
     }
 }
 
 impl<K: Into<Box<str>>, V: Into<Box<str>>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        Self(sorted(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect()))
+        let pairs = pairs.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self::of(sorted(pairs.collect()))
     }
 }
 
@@ -116,7 +133,7 @@ impl<'de> Deserialize<'de> for Labels {
                 while let Some(pair) = map.next_entry::<Box<str>, Option<Box<str>>>()? {
                     pairs.push((pair.0, pair.1.unwrap_or_default()));
                 }
-                Ok(Labels(sorted(pairs)))
+                Ok(Labels::of(sorted(pairs)))
             }
         }
         deserializer.deserialize_any(Read)

@@ -46,8 +46,8 @@ pub struct Job {
     pub strays: Vec<TaskId>,
     /// Equal for groups that ask the same of places.
     pub signature: u32,
-    /// What was wrong with its tree, if it was replaced by a plain one.
-    pub tree_error: Option<String>,
+    /// What is wrong with it, although it can be decided about: what was taken instead, and what helps.
+    pub remarks: Vec<String>,
     /// What it asks the whole cluster for and the cluster does not have.
     pub too_large: Option<String>,
 }

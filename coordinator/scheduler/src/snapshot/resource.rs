@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Vector;
+
 /// Millicores.
 pub const CPU: usize = 0;
 /// Bytes.
@@ -13,9 +15,6 @@ pub const MEMORY: usize = 1;
 pub const GPU: usize = 2;
 /// Pod slots.
 pub const PODS: usize = 3;
-
-/// One amount per dimension.
-pub type Vector = Box<[f64]>;
 
 /// The three amounts that queues share: CPU, memory, accelerators.
 pub type Quantities = [f64; 3];
@@ -88,7 +87,7 @@ impl Dimensions {
 
     /// A vector of nothing.
     pub fn zero(&self) -> Vector {
-        vec![0.0; self.names.len()].into_boxed_slice()
+        Vector::zero(self.names.len())
     }
 
     /// Accelerators as a queue's quota counts them: whole devices, slices by their share, NPUs.

@@ -77,15 +77,20 @@ impl Status {
     }
 }
 
+/// `namespace/name`, as one text: a cycle names every pod several times.
+#[derive(Clone, Debug)]
+pub struct PodKey {
+    text: Box<str>,
+    slash: u32,
+}
+
 /// A pod.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its name.
-    pub name: String,
-    /// Its namespace.
-    pub namespace: String,
+    /// Its namespace and name.
+    pub key: PodKey,
     /// Its uid.
-    pub uid: String,
+    pub uid: Box<str>,
     /// Its shape.
     pub class: ClassId,
     /// Its group.
@@ -122,14 +127,37 @@ pub struct Task {
     pub claims: Vec<TaskClaim>,
 }
 
+// === impl PodKey ===
+
+impl PodKey {
+    /// Of both names.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        let mut text = String::with_capacity(namespace.len() + 1 + name.len());
+        text.push_str(namespace);
+        text.push('/');
+        text.push_str(name);
+        Self { text: text.into_boxed_str(), slash: namespace.len() as u32 }
+    }
+
+    /// `namespace/name`.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        self.text.get(..self.slash as usize).unwrap_or_default()
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.text.get(self.slash as usize + 1..).unwrap_or_default()
+    }
+}
+
 // === impl Task ===
 
 impl Task {
-    /// `namespace/name`.
-    pub fn key(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
-
     /// Earlier first, then by uid: what decides when nothing else does.
     pub fn by_age(&self, other: &Self) -> Ordering {
         self.created.cmp(&other.created).then_with(|| self.uid.cmp(&other.uid))

@@ -1,9 +1,11 @@
 //! Random clusters: what must be true of every decision is, and the order of objects does not matter.
 
+use std::collections::BTreeMap;
+
 use muster_scheduler::{
     config::Config,
-    decide,
-    decisions::Decisions,
+    decide_and_tell,
+    decisions::{Decisions, PodOutcome},
     input::{Document, Limits, load},
     simulate,
     snapshot::build,
@@ -28,9 +30,9 @@ fn read(document: &Value) -> (Document, Config) {
     (document, config)
 }
 
-fn run(document: &Document, config: &Config) -> Decisions {
+fn run(document: &Document, config: &Config) -> (Decisions, BTreeMap<String, PodOutcome>) {
     let now = document.input.now.unwrap();
-    decide(&build(&document.input, &config.params, now), config, now)
+    decide_and_tell(&build(&document.input, &config.params, now), config, now)
 }
 
 #[test]
@@ -39,8 +41,8 @@ fn every_decision_on_a_random_cluster_is_lawful_for_several_cycles() {
     for seed in seeds() {
         let (mut document, config) = read(&cluster(seed));
         for cycle in 0..3 {
-            let decisions = run(&document, &config);
-            let found = violations(&document.input, &Cycle::of(&decisions));
+            let (decisions, pods) = run(&document, &config);
+            let found = violations(&document.input, &Cycle::of(&decisions, &pods));
             wrong.extend(
                 found.into_iter().map(|found| format!("seed {seed}, cycle {cycle}: {found}")),
             );

@@ -103,3 +103,77 @@ fn a_topology_or_level_that_does_not_exist_is_named() {
         world.queue("q", -1.0).racks().group("g", "q", wants("racks", "shelf")).pods("g", 1, 1, "");
     assert!(reason(&world, "ns/g").1.contains("has no level shelf"));
 }
+
+#[test]
+fn a_priority_class_that_does_not_exist_is_remarked_on_and_the_default_counts() {
+    let world = one_node()
+        .group("g", "q", json!({"priorityClassName": "urgent"}))
+        .group("h", "q", json!({}))
+        .pods("g", 1, 1, "")
+        .pods("h", 1, 1, "");
+    let decided = world.decide();
+    assert_eq!(crate::world::told(&decided), ["bind g-0 a", "bind h-1 a"]);
+    let told = "priority class urgent does not exist: create it, or name another; until then its priority is 50";
+    assert_eq!(decided.remarks, [("ns/g".to_owned(), vec![told.to_owned()])].into());
+}
+
+#[test]
+fn subgroups_that_contradict_each_other_are_remarked_on_and_the_group_is_a_plain_one() {
+    let spec = |parts: serde_json::Value| json!({"subGroups": parts});
+    let cycle = json!([{"name": "x", "parent": "y", "minMember": 1}, {"name": "y", "parent": "x", "minMember": 1}]);
+    let orphan = json!([{"name": "x", "parent": "z", "minMember": 1}]);
+    let twice = json!([{"name": "x", "minMember": 1}, {"name": "x", "minMember": 2}]);
+    for (parts, why) in [
+        (cycle, "the parents of spec.subGroups form a cycle"),
+        (orphan, "subgroup x has the parent z, which does not exist"),
+        (twice, "spec.subGroups names x twice"),
+    ] {
+        let decided = one_node().group("g", "q", spec(parts)).pods("g", 1, 1, "").decide();
+        assert_eq!(crate::world::told(&decided), ["bind g-0 a"]);
+        let [remark] = decided.remarks["ns/g"].as_slice() else { panic!("{:?}", decided.remarks) };
+        assert!(remark.starts_with(why) && remark.contains("without subgroups"), "{remark}");
+    }
+}
+
+#[test]
+fn a_subgroup_that_needs_more_pods_than_it_has_keeps_the_whole_group_waiting() {
+    let spec = json!({"subGroups": [{"name": "x", "minMember": 1}, {"name": "y", "minMember": 4}]});
+    let world = one_node().group("g", "q", spec).pods("g", 2, 1, "");
+    let (reason, message) = reason(&world, "ns/g");
+    assert_eq!(reason, Reason::NotEnoughPods);
+    assert!(message.contains("y has 0 of 4 pods"), "{message}");
+}
+
+#[test]
+fn a_topology_of_labels_that_no_node_has_holds_no_gang_and_says_so() {
+    let wants =
+        json!({"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}});
+    let world = one_node().racks().group("g", "q", wants).group("h", "q", json!({}));
+    let world = world.pods("g", 1, 1, "").pods("h", 1, 1, "");
+    let (first, message) = reason(&world, "ns/g");
+    assert_eq!(first, Reason::NoDomainHasRoom);
+    assert!(message.contains("topology racks") && message.contains("rack"), "{message}");
+    assert_eq!(crate::world::told(&world.decide()), ["bind h-1 a"]);
+}
+
+#[test]
+fn amounts_that_no_number_holds_are_set_aside_with_their_field_and_the_cycle_goes_on() {
+    let node = |name: &str, gpus: &str| {
+        json!({"metadata": {"name": name}, "status": {"allocatable":
+        {"cpu": "64", "memory": "64Gi", "pods": "50", "nvidia.com/gpu": gpus}}})
+    };
+    let world = one_node()
+        .with_node(node("b", "1e99"))
+        .with_node(node("c", "-1"))
+        .queue_of("r", json!({"quota": 1e300, "limit": -1, "overQuotaWeight": 1}), "")
+        .group("g", "q", json!({}))
+        .group("h", "r", json!({}))
+        .pods("g", 1, 1, "")
+        .pods("h", 1, 1, "");
+    let decided = world.decide();
+    assert_eq!(crate::world::told(&decided), ["bind g-0 a", "bind h-1 a"]);
+    let [b, c]: [String; 2] = world.set_aside().try_into().unwrap();
+    let field = "status.allocatable.nvidia.com/gpu";
+    assert!(b.starts_with(&format!("Node b: {field}: `1e99` is more than 2^63 - 1")), "{b}");
+    assert!(c.starts_with(&format!("Node c: {field}: `-1` is negative")), "{c}");
+}

@@ -130,6 +130,12 @@ impl World {
         document
     }
 
+    /// Objects that cannot be read, and why.
+    pub fn set_aside(&self) -> Vec<String> {
+        let document = load(self.document().to_string().as_bytes(), Limits::default()).unwrap();
+        document.input.set_aside.iter().map(ToString::to_string).collect()
+    }
+
     /// One cycle.
     pub fn decide(&self) -> Decisions {
         self.decide_with(&Registry::default(), &[])

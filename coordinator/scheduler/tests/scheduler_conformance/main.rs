@@ -15,9 +15,15 @@ mod engine;
 mod invariants;
 mod report;
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
-use muster_scheduler::{decisions::Decisions, plugin::proportion::division::reported};
+use muster_scheduler::{
+    decisions::{Decisions, PodOutcome},
+    plugin::proportion::division::reported,
+};
 
 use case::{Case, Output};
 use report::{Report, Row};
@@ -46,7 +52,8 @@ fn scheduler_conformance() {
     let mut lawful = Row::new("invariants of recorded cases", BAR);
     let mut run = |case: &Case| {
         let outcome = engine::run(&case.document);
-        let wrong = invariants::violations(&case.document.input, &invariants::Cycle::of(&outcome));
+        let cycle = invariants::Cycle::of(&outcome.0, &outcome.1);
+        let wrong = invariants::violations(&case.document.input, &cycle);
         lawful.add(
             &case.name,
             if wrong.is_empty() { Ok(()) } else { Err(format!("  {}", wrong.join("\n  "))) },
@@ -57,12 +64,12 @@ fn scheduler_conformance() {
         let mut placing = Row::new(&area, BAR);
         let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR);
         for case in case::cases(&folder.join("scenarios").join(&area)) {
-            let outcome = run(&case);
+            let (_, pods) = run(&case);
             let expect = case.recorded.expect.as_ref().unwrap();
             let decides = |status: &str| ["Binding", "Pipelined", "Releasing"].contains(&status);
             let decides = expect.pods.values().any(|pod| decides(&pod.status));
             let row = if decides { &mut placing } else { &mut waiting };
-            row.add(&case.name, statuses(&case, &outcome));
+            row.add(&case.name, statuses(&case, &pods));
         }
         report.rows.extend([placing, waiting]);
     }
@@ -70,7 +77,7 @@ fn scheduler_conformance() {
     let mut newest = Row::new("newest", BAR);
     let mut shares = Row::new("fair share", BAR);
     for case in case::cases(&folder.join("random")) {
-        let outcome = run(&case);
+        let (outcome, _) = run(&case);
         let wanted = case.recorded.output_newest.as_ref().unwrap();
         if case.recorded.target != "none" {
             report.nodes(&wanted.decisions, &outcome);
@@ -79,7 +86,7 @@ fn scheduler_conformance() {
         shares.add(&case.name, fair_shares(wanted, &outcome));
     }
     for case in case::cases(&folder.join("newest")) {
-        let outcome = run(&case);
+        let (outcome, _) = run(&case);
         let wanted = case.recorded.output.as_ref().unwrap();
         if !case.name.starts_with("fs-") {
             report.nodes(&wanted.decisions, &outcome);
@@ -94,11 +101,11 @@ fn scheduler_conformance() {
 }
 
 /// Status of every pod, and its node where that is asserted.
-fn statuses(case: &Case, outcome: &Decisions) -> Result<(), String> {
+fn statuses(case: &Case, pods: &BTreeMap<String, PodOutcome>) -> Result<(), String> {
     let expect = case.recorded.expect.as_ref().unwrap();
     let mut misses = Vec::new();
     for (name, wanted) in &expect.pods {
-        let (status, node) = match outcome.pods.get(name) {
+        let (status, node) = match pods.get(name) {
             Some(pod) => (pod.status, pod.node.as_str()),
             None => ("absent", ""),
         };

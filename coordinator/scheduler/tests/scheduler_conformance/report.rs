@@ -52,7 +52,13 @@ impl Row {
     }
 
     fn percent(&self) -> f64 {
-        (self.passed + self.deliberate) as f64 * 100.0 / self.total().max(1) as f64
+        self.passed as f64 * 100.0 / self.total().max(1) as f64
+    }
+
+    /// Whether too little passes, what is deliberately different aside.
+    fn is_below_bar(&self) -> bool {
+        let fine = (self.passed + self.deliberate) as f64 * 100.0 / self.total().max(1) as f64;
+        self.total() > 0 && fine < self.bar
     }
 }
 
@@ -77,8 +83,7 @@ impl Report {
 
     /// Rows of which too little passes.
     pub fn below_bar(&self) -> Vec<&str> {
-        let below = |row: &&Row| row.total() > 0 && row.percent() < row.bar;
-        self.rows.iter().filter(below).map(|row| row.name.as_str()).collect()
+        self.rows.iter().filter(|row| row.is_below_bar()).map(|row| row.name.as_str()).collect()
     }
 
     /// Shows the first misses and the table.

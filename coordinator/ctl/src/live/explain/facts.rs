@@ -146,7 +146,7 @@ impl<'a> Facts<'a> {
     fn new(world: &'a World, session: &'a Session<'a>, decisions: &'a Decisions) -> Self {
         let snapshot: &'a Snapshot = session.snapshot;
         let tasks = snapshot.tasks.entries();
-        let tasks = tasks.map(|(id, task)| ((task.namespace.as_str(), task.name.as_str()), id));
+        let tasks = tasks.map(|(id, task)| ((task.key.namespace(), task.key.name()), id));
         let jobs = snapshot.jobs.entries();
         let jobs = jobs.map(|(id, job)| ((job.namespace.as_str(), job.name.as_str()), id));
         let next = decisions.decisions.iter().filter(|decision| decision.action != Action::Evict);

@@ -44,7 +44,7 @@ impl Builder<'_> {
             names.extend(named);
         }
         let mut users: HashMap<(&str, &str), usize> = HashMap::new();
-        for pod in &input.pods {
+        for pod in input.pods.iter().filter(|_| !order.is_empty()) {
             for name in claim_names(pod) {
                 *users.entry((pod.metadata.namespace.as_str(), name)).or_default() += 1;
             }

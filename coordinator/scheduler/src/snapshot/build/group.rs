@@ -116,7 +116,11 @@ impl Builder<'_> {
             _ => spec.queue.clone(),
         };
         let queue = self.queue_ids.get(&queue_name).copied();
-        let priority = if queue.is_some() { self.priority(&spec.priority_class_name) } else { 0 };
+        let mut remarks = Vec::new();
+        let priority = match queue {
+            Some(_) => self.priority(&spec.priority_class_name, &mut remarks),
+            None => 0,
+        };
         let preemptible = queue.is_some()
             && match spec.preemptibility {
                 Preemptibility::ByPriority => priority < NON_PREEMPTIBLE,
@@ -131,22 +135,23 @@ impl Builder<'_> {
             Some(wanted) => self.network_constraint(object, wanted),
             None => None,
         };
-        let (tree, tree_error) = match tree(&parts) {
-            Ok(tree) => (tree, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
+        let tree = tree(&parts).unwrap_or_else(|error| {
+            remarks.push(format!("{error}; until then it is a group without subgroups"));
+            Vec::new()
+        });
+        let broken = tree.is_empty() && !parts.is_empty();
         let mut members = vec![Member {
             name: String::new(),
             parent: None,
             kind: MemberKind::Set {
-                min: if tree_error.is_some() { None } else { spec.min_sub_group },
+                min: if broken { None } else { spec.min_sub_group },
                 children: Vec::new(),
             },
-            constraint: if tree_error.is_some() { None } else { constraint },
+            constraint: if broken { None } else { constraint },
         }];
         let mut leaves = Vec::new();
         if tree.is_empty() {
-            let min = if tree_error.is_some() { 1 } else { spec.min_member.unwrap_or(1) };
+            let min = if broken { 1 } else { spec.min_member.unwrap_or(1) };
             leaves.push((members.len(), PLAIN.to_owned(), min));
             members.push(Member {
                 name: PLAIN.to_owned(),
@@ -201,7 +206,7 @@ impl Builder<'_> {
             pod_sets: ids,
             strays: Vec::new(),
             signature: 0,
-            tree_error,
+            remarks,
             too_large: self.too_large(&spec.min_resources, total),
         }
     }
@@ -223,13 +228,21 @@ impl Builder<'_> {
         })
     }
 
-    fn priority(&self, class: &str) -> i32 {
+    fn priority(&self, class: &str, remarks: &mut Vec<String>) -> i32 {
         let classes = &self.input.priority_classes;
-        classes
+        if let Some(known) = classes.iter().find(|known| known.metadata.name == class) {
+            return known.value;
+        }
+        let default = classes
             .iter()
-            .find(|known| known.metadata.name == class)
-            .or_else(|| classes.iter().find(|known| known.global_default))
-            .map_or(DEFAULT_PRIORITY, |known| known.value)
+            .find(|known| known.global_default)
+            .map_or(DEFAULT_PRIORITY, |known| known.value);
+        if !class.is_empty() {
+            remarks.push(format!(
+                "priority class {class} does not exist: create it, or name another; until then its priority is {default}"
+            ));
+        }
+        default
     }
 
     fn parts(&self, object: &PodGroup) -> Vec<Part> {

@@ -8,8 +8,8 @@ use std::{
 use crate::{
     input::{self, BindRequest, Phase, Pod},
     snapshot::{
-        Class, ClassId, Devices, Job, JobId, Node, NodeId, PodSet, PodSetId, Status, Table, Task,
-        TaskId,
+        Class, ClassId, Devices, Job, JobId, Node, NodeId, PodKey, PodSet, PodSetId, Status, Table,
+        Task, TaskId,
     },
 };
 
@@ -24,9 +24,12 @@ const MOUNTED_NPUS: &str = "huawei.com/AscendReal";
 /// NPUs of a node that are read from an annotation.
 const MOST_NPUS: usize = 1024;
 
+/// A group as a pod names it: dialect, namespace, name.
+type Group<'a> = (input::Dialect, &'a str, &'a str);
+
 // === impl Builder ===
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     pub(super) fn tasks(
         &mut self,
         jobs: &HashMap<String, JobId>,
@@ -51,17 +54,17 @@ impl Builder<'_> {
                     || affinity.pod_anti_affinity != input::PodAffinity::default()
             })
         });
-        let mut order: Vec<&Pod> = input.pods.iter().collect();
-        order.sort_by(|a, b| {
-            (&a.metadata.namespace, &a.metadata.name)
-                .cmp(&(&b.metadata.namespace, &b.metadata.name))
-        });
+        // The names themselves are sorted: an object is looked at once, when its turn comes.
+        let names = |pod: &'a Pod| (pod.metadata.namespace.as_str(), pod.metadata.name.as_str());
+        let mut order: Vec<_> = input.pods.iter().map(|pod| (names(pod), pod)).collect();
+        order.sort_by(|(a, _), (b, _)| a.cmp(b));
         let scoped = self.parameters.groups_by_namespace;
         let mut tasks: Table<TaskId, Task> = Table::with_capacity(input.pods.len());
         let mut classes = Table::default();
         let mut known = BTreeMap::new();
         let mut plain: Vec<(Plain<'_>, ClassId)> = Vec::new();
-        for pod in order {
+        let mut last: Option<(Group<'a>, Option<JobId>)> = None;
+        for (_, pod) in order {
             let request = if requests.is_empty() {
                 None
             } else {
@@ -87,12 +90,20 @@ impl Builder<'_> {
                     id
                 }
             };
-            let job = pod.group().and_then(|(dialect, name)| match dialect {
-                input::Dialect::Kai if !scoped => jobs.get(name).copied(),
-                _ => {
-                    let key = group_key(scoped, dialect, &pod.metadata.namespace, name);
-                    jobs.get(key.as_str()).copied()
+            // Most pods are of the group that the one before is of.
+            let job = pod.group().and_then(|(dialect, name)| {
+                let group = (dialect, pod.metadata.namespace.as_str(), name);
+                if let Some((before, job)) = last
+                    && before == group
+                {
+                    return job;
                 }
+                let job = match dialect {
+                    input::Dialect::Kai if !scoped => jobs.get(name).copied(),
+                    _ => jobs.get(group_key(scoped, dialect, group.1, name).as_str()).copied(),
+                };
+                last = Some((group, job));
+                job
             });
             let mut task = self.task(pod, class, request, nodes);
             task.job = job;
@@ -149,9 +160,8 @@ impl Builder<'_> {
         let zones = node.and_then(|node| nodes[node].numa.as_deref());
         let role = meta.labels.get("training.kubeflow.org/job-role").unwrap_or("");
         Task {
-            name: meta.name.clone(),
-            namespace: meta.namespace.clone(),
-            uid: meta.uid.clone(),
+            key: PodKey::new(&meta.namespace, &meta.name),
+            uid: meta.uid.as_str().into(),
             class,
             job: None,
             pod_set: None,
