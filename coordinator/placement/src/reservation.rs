@@ -65,6 +65,8 @@ pub struct Reservations {
     bare: BTreeMap<Spot, Timestamp>,
     /// Sharers that were told to go, and when that is tried again.
     lost: BTreeMap<Name, (String, Try)>,
+    /// Where reservations do not say their device yet.
+    unmarked: BTreeSet<Spot>,
     /// What has changed.
     dirty: BTreeSet<Spot>,
     /// When to look at something though nothing changes.
@@ -168,6 +170,14 @@ pub(crate) fn groups_of(pod: &Pod) -> impl Iterator<Item = &str> {
     pod.metadata.labels.iter().filter(move |(label, _)| ours(label)).map(|(_, group)| group)
 }
 
+// === impl Held ===
+
+impl Held {
+    fn is_unmarked(&self) -> bool {
+        self.phase == Stage::Live && self.device.is_none() && self.found.is_none()
+    }
+}
+
 // === impl Reservations ===
 
 impl Reservations {
@@ -205,6 +215,11 @@ impl Reservations {
                 });
             }
         }
+        if self.has_unmarked(&spot) {
+            self.unmarked.insert(spot.clone());
+        } else {
+            self.unmarked.remove(&spot);
+        }
         self.making.remove(&spot);
         self.pods.insert(key, spot.clone());
         self.touch(&spot);
@@ -218,6 +233,9 @@ impl Reservations {
                 if list.is_empty() {
                     self.held.remove(&spot);
                 }
+            }
+            if !self.has_unmarked(&spot) {
+                self.unmarked.remove(&spot);
             }
             self.dirty.insert(spot);
         }
@@ -292,12 +310,14 @@ impl Reservations {
 
     /// Reservations that do not say their device yet: node, name and identity.
     pub fn unmarked(&self) -> impl Iterator<Item = (&str, &Name, &str)> {
-        let live = |held: &&Held| {
-            held.phase == Stage::Live && held.device.is_none() && held.found.is_none()
-        };
-        self.held.iter().flat_map(move |(spot, list)| {
-            list.iter().filter(live).map(|held| (&*spot.node, &held.pod, held.uid.as_str()))
+        self.unmarked.iter().flat_map(|spot| {
+            let list = self.held.get(spot).into_iter().flatten().filter(|held| held.is_unmarked());
+            list.map(|held| (&*spot.node, &held.pod, held.uid.as_str()))
         })
+    }
+
+    fn has_unmarked(&self, spot: &Spot) -> bool {
+        self.held.get(spot).into_iter().flatten().any(Held::is_unmarked)
     }
 
     /// An agent says which device a reservation has.
@@ -306,6 +326,9 @@ impl Reservations {
         let list = self.held.get_mut(&spot).into_iter().flatten();
         for held in list.filter(|held| held.pod == *pod && held.uid == uid) {
             held.found = Some(device.to_owned());
+        }
+        if !self.has_unmarked(&spot) {
+            self.unmarked.remove(&spot);
         }
         self.dirty.insert(spot);
     }

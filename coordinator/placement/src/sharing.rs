@@ -61,20 +61,33 @@ impl Cluster {
                 None => self.flights.end(&pod),
             }
         }
-        steps.make.extend(seen.make.into_iter().filter_map(|(spot, pod)| self.make(spot, pod)));
+        for (spot, pod) in seen.make {
+            match self.make(&spot, pod) {
+                Some(make) => steps.make.push(make),
+                None => self.reservations.unmake(&spot),
+            }
+        }
         for (pod, devices) in seen.ready {
-            steps.binds.extend(self.tell(&pod, &devices));
+            match self.tell(&pod, &devices) {
+                Some(bind) => steps.binds.push(bind),
+                None => {
+                    let why = "it cannot be told its devices any more";
+                    self.reservations.forget(&pod);
+                    self.flights.give_up(&pod, why, &self.settings.patience, now);
+                    steps.given_up.push((pod, why.to_owned()));
+                }
+            }
         }
         steps
     }
 
     /// A reservation pod, as it is to be made.
-    fn make(&self, spot: Spot, pod: Option<Name>) -> Option<Make> {
+    fn make(&self, spot: &Spot, pod: Option<Name>) -> Option<Make> {
         let resource = device_of(self.node(&spot.node)?)?.to_owned();
         let known = pod.and_then(|pod| self.pod(&pod));
         let tolerations = known.map(|pod| pod.spec.tolerations.clone()).unwrap_or_default();
-        let pod = reservation::pod_of(&spot, &self.settings.reservation);
-        Some(Make { spot, pod, resource, tolerations })
+        let pod = reservation::pod_of(spot, &self.settings.reservation);
+        Some(Make { spot: spot.clone(), pod, resource, tolerations })
     }
 
     /// The binding of a pod whose devices are known.

@@ -11,6 +11,8 @@ use crate::orders::{Bind, Outcome};
 
 /// The first wait after a failure; it doubles.
 const FIRST: SignedDuration = SignedDuration::from_millis(500);
+/// One that was made and that the watch has not shown after this is made again.
+const UNSEEN: SignedDuration = SignedDuration::from_secs(60);
 /// The longest.
 const LONGEST: SignedDuration = SignedDuration::from_secs(10);
 
@@ -173,10 +175,14 @@ impl Reservations {
         for held in self.held.get_mut(spot).into_iter().flatten() {
             let Held { pod, uid, .. } = &*held;
             let (pod, uid) = (pod.clone(), uid.clone());
-            // One that has ended is in the way of the next.
-            let unneeded = held.phase == Stage::Ended || (held.phase == Stage::Live && !used);
-            if unneeded && Try::is_due(&mut held.releasing, now) {
-                seen.release.push(Release { pod, uid });
+            // One that has ended is in the way of the next. One that was told to go may have heard it.
+            let told = held.releasing.is_some();
+            let unneeded =
+                held.phase == Stage::Ended || (held.phase == Stage::Live && (!used || told));
+            if unneeded {
+                if Try::is_due(&mut held.releasing, now) {
+                    seen.release.push(Release { pod, uid });
+                }
                 continue;
             }
             if held.phase == Stage::Live
@@ -299,12 +305,22 @@ impl Reservations {
         }
     }
 
+    /// A reservation is not made after all.
+    pub(crate) fn unmake(&mut self, spot: &Spot) {
+        self.making.remove(spot);
+    }
+
     /// What came of making a reservation.
     pub(crate) fn made(&mut self, spot: &Spot, outcome: &Outcome, now: Timestamp) {
         let Some(making) = self.making.get_mut(spot) else { return };
         match outcome {
-            // The watch will show it.
-            Outcome::Done => return,
+            // The watch will show it; unless it was gone before anybody looked.
+            Outcome::Done => {
+                let until = now.saturating_add(UNSEEN).unwrap_or(now);
+                (making.unsure, making.again) = (true, Some(until));
+                self.alarms.insert((until, spot.clone()));
+                return;
+            }
             Outcome::Unsure(_) => making.unsure = true,
             // Refused: a try before, of which nobody heard, would have been refused too.
             Outcome::Failed(_) => making.unsure = false,
