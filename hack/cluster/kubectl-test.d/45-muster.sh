@@ -100,5 +100,5 @@ k patch trainingruntime kubectl-test --type merge --patch '{"metadata":{"finaliz
 check "the runtime is deleted" 0 'deleted' k delete trainingruntime kubectl-test --timeout 50s
 # What was there before stays; what this test brought goes.
 for kind in $(comm -13 <(printf '%s\n' "$before") "$ours"); do
-    k delete "$kind" --wait=false >/dev/null 2>&1 || true
+    k delete "$kind" --timeout 30s >/dev/null 2>&1 || true
 done
