@@ -5,5 +5,5 @@ mod gangs;
 pub mod ledger;
 mod reasons;
 mod room;
-mod trouble;
 mod sharing;
+mod trouble;
