@@ -41,11 +41,10 @@ pub struct Table {
 /// The memory of a node's tables, and the hand that writes them.
 pub(super) struct Ledger {
     writer: Writer,
-    file: RecordsFile,
     problems: Problems,
     metrics: Metrics,
-    /// Held while the file is written, so that an older state never replaces a newer one.
-    saving: Mutex<()>,
+    /// Held while it is written, so that an older state never replaces a newer one.
+    file: Mutex<RecordsFile>,
     records: Mutex<Records>,
     errors: Mutex<BTreeMap<Place, String>>,
 }
@@ -67,10 +66,9 @@ impl Ledger {
         }
         let ledger = Self {
             writer,
-            file,
             problems,
             metrics,
-            saving: Mutex::default(),
+            file: Mutex::new(file),
             records: Mutex::new(records),
             errors: Mutex::default(),
         };
@@ -171,7 +169,7 @@ impl Ledger {
         let (generation, digest) = (*generation, *digest);
         let record = Record { generation, digest, since, print, lost: false };
         self.records.lock().set(place.clone(), record);
-        self.note();
+        self.note_one(place);
         tracing::info!(%place, generation, bytes = print.bytes, "table delivered");
         Ok("written")
     }
@@ -205,26 +203,31 @@ impl Ledger {
             result => result,
         }?;
         self.records.lock().forget(place);
-        self.note();
+        self.note_one(place);
         tracing::info!(%place, generation = record.generation, removed, "table retired");
         Ok(removed)
     }
 
     /// Keeps it for the next start; it is on the disk when this returns.
     pub(super) fn save(&self) {
-        self.keep(true);
+        self.keep(|file, records| file.save(records, true));
     }
 
     /// Keeps it for the next start. A disk may need longer for that than a whole table takes, so nobody waits for it.
     pub(super) fn note(&self) {
-        self.keep(false);
+        self.keep(|file, records| file.save(records, false));
     }
 
-    fn keep(&self, synced: bool) {
-        let _saving = self.saving.lock();
+    /// The same when only this place has changed.
+    fn note_one(&self, place: &Place) {
+        self.keep(|file, records| file.change(records, place));
+    }
+
+    fn keep(&self, write: impl FnOnce(&mut RecordsFile, &Records) -> Result<(), Finding>) {
+        let mut file = self.file.lock();
         let records = self.records.lock().clone();
-        match self.file.save(&records, synced) {
-            Ok(()) => self.problems.clear(Area::Deliver, &self.file.path().display().to_string()),
+        match write(&mut file, &records) {
+            Ok(()) => self.problems.clear(Area::Deliver, &file.path().display().to_string()),
             Err(finding) => self.problems.raise(Area::Deliver, finding),
         }
     }

@@ -49,11 +49,15 @@ pub fn order(number: u32, generation: u64, content: &[u8]) -> Delivery {
 }
 
 pub fn pack(content: &[u8]) -> Bytes {
+    let frame = frame(&frame(content));
+    [&seal(&Digest::of(content), &frame), frame.as_slice()].concat().into()
+}
+
+fn frame(content: &[u8]) -> Vec<u8> {
     let info = lz4_flex::frame::FrameInfo::new().content_size(Some(content.len() as u64));
     let mut packer = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
     packer.write_all(content).unwrap();
-    let frame = packer.finish().unwrap();
-    [&seal(&Digest::of(content), &frame), frame.as_slice()].concat().into()
+    packer.finish().unwrap()
 }
 
 impl Node {

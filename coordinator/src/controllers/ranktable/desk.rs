@@ -258,7 +258,12 @@ impl Desk {
         for (key, uid) in there {
             let Some(entry) = self.entries.get_mut(key) else { continue };
             let Some(member) = entry.group.members.get_mut(uid) else { continue };
-            let changed = vouch::refresh(member, &self.sources.hub, self.settings.truth);
+            let hub = &self.sources.hub;
+            let changed = match what {
+                // A thousand say so at once, and say nothing of their devices.
+                What::Tables => vouch::reseat(member, hub),
+                _ => vouch::refresh(member, hub, self.settings.truth),
+            };
             // The hub wants nothing for pods that its agent does not have: it may have forgotten this one.
             // Or it was not there when it should have been told.
             let untold = what == What::Pods && entry.lacks(uid);

@@ -26,6 +26,13 @@ pub fn refresh(member: &mut Member, hub: &Hub, truth: Truth) -> bool {
         }
         Truth::Annotation => (member.annotated(), true),
     };
+    let changed = member.devices != devices || member.reported != reported;
+    (member.devices, member.reported) = (devices, reported);
+    reseat(member, hub) || changed
+}
+
+/// Looks up what is known of a member's table, when nothing else has changed. Whether it has.
+pub fn reseat(member: &mut Member, hub: &Hub) -> bool {
     let seat = match &member.home {
         Home::Agent(place) => {
             let seat = hub.known(&member.pod.node, place);
@@ -33,8 +40,8 @@ pub fn refresh(member: &mut Member, hub: &Hub, truth: Truth) -> bool {
         }
         _ => MemberSeat { linked: true, ..MemberSeat::default() },
     };
-    let changed = member.devices != devices || member.seat != seat || member.reported != reported;
-    (member.devices, member.seat, member.reported) = (devices, seat, reported);
+    let changed = member.seat != seat;
+    member.seat = seat;
     changed
 }
 
