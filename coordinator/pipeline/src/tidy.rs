@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// Maps whose values are texts, also empty ones.
 const TEXTS: [&str; 5] = ["labels", "annotations", "nodeSelector", "matchLabels", "matchLabelKeys"];
 /// Maps that may as well not be there.
-const MAPS: [&str; 8] = [
+const MAPS: [&str; 10] = [
     "labels",
     "annotations",
     "nodeSelector",
@@ -15,6 +15,8 @@ const MAPS: [&str; 8] = [
     "requests",
     "overhead",
     "capacity",
+    "volumeAttributes",
+    "options",
 ];
 /// Flags that are off unless somebody says otherwise.
 const FLAGS: [&str; 7] =
@@ -32,8 +34,19 @@ const NUMBERS: [&str; 9] = [
     "failureThreshold",
 ];
 /// Texts of which the empty one is another than none.
-const SAYING: [&str; 5] =
-    ["service", "storageClassName", "runtimeClassName", "volumeAttributesClassName", "managedBy"];
+const SAYING: [&str; 7] = [
+    "service",
+    "storageClassName",
+    "runtimeClassName",
+    "volumeAttributesClassName",
+    "managedBy",
+    "localhostProfile",
+    "hostnameOverride",
+];
+/// Volumes of which flags that are off and empty texts are said.
+const EXACT: [&str; 2] = ["azureDisk", "csi"];
+/// Items whose `value` may be empty.
+const VALUES: [&str; 3] = ["httpHeaders", "options", "sysctls"];
 /// What has no name of its own, but names another.
 const REFERENCES: [&str; 8] = [
     "configMap",
@@ -80,9 +93,14 @@ fn says_something(parent: &str, name: &str, value: &Value) -> bool {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty() || !MAPS.contains(&name),
-        Value::Bool(false) => !FLAGS.contains(&name) || parent == "azureDisk",
+        Value::Bool(false) => !FLAGS.contains(&name) || EXACT.contains(&parent),
         Value::String(text) if text.is_empty() && name == "name" => !REFERENCES.contains(&parent),
-        Value::String(text) => !text.is_empty() || SAYING.contains(&name),
+        Value::String(text) if text.is_empty() => match name {
+            "value" => VALUES.contains(&parent),
+            "fsType" => EXACT.contains(&parent),
+            _ => SAYING.contains(&name),
+        },
+        Value::String(_) => true,
         Value::Number(number) => !NUMBERS.contains(&name) || number.as_i64() != Some(0),
         Value::Bool(true) => true,
     }
@@ -101,6 +119,25 @@ pub fn tidied(fields: &Map<String, Value>) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_though_it_is_empty_or_off_stays() {
+        let pod = json!({
+            "dnsConfig": {"options": [{"name": "ndots", "value": ""}]},
+            "securityContext": {"sysctls": [{"name": "a", "value": ""}],
+                "seccompProfile": {"type": "Localhost", "localhostProfile": ""}},
+            "containers": [{"name": "a", "livenessProbe":
+                {"httpGet": {"port": 1, "httpHeaders": [{"name": "X", "value": ""}]}}}],
+            "volumes": [{"name": "v", "csi": {"driver": "d", "readOnly": false, "fsType": ""}}],
+        });
+        let mut tidy_pod = pod.clone();
+        tidy(&mut tidy_pod);
+        assert_eq!(tidy_pod, pod);
+        let mut volume =
+            json!({"csi": {"driver": "d", "volumeAttributes": {}}, "nfs": {"readOnly": false}});
+        tidy(&mut volume);
+        assert_eq!(volume, json!({"csi": {"driver": "d"}, "nfs": {}}));
+    }
 
     #[test]
     fn what_says_nothing_is_left_out() {

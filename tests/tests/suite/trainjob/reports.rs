@@ -121,10 +121,16 @@ async fn a_trainer_reports_its_progress_with_what_its_pod_was_given_and_for_its_
                 "estimatedRemainingSeconds": 7, "metrics": [{"name": "loss", "value": "0.1"}]}});
             let (status, said) = told.report(world, &full).await?;
             assert_eq!((status, &said), (200, &full));
-            let job = world.trainjob("told").await?;
+            // What the controller says stands beside it.
+            let job = world
+                .until("both parts of the status", async || {
+                    let job = world.trainjob("told").await?;
+                    let said = job["status"].to_string();
+                    let both = job["status"]["jobsStatus"].is_array();
+                    Ok(if both { Seen::Yes(job) } else { Seen::NotYet(said) })
+                })
+                .await?;
             assert_eq!(job["status"]["trainerStatus"], full["trainerStatus"]);
-            let jobs = &job["status"]["jobsStatus"];
-            ensure!(jobs.is_array(), "what the controller says stays: {}", job["status"]);
             ensure!(job["metadata"]["managedFields"].to_string().contains("trainer-status"));
             ensure!(world.trainjob("other").await?["status"]["trainerStatus"].is_null());
 
