@@ -204,7 +204,8 @@ async fn by_policy_evict_the_pod_is_replaced_and_the_group_gets_a_table_of_the_n
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn by_policy_gang_all_pods_are_replaced_and_not_again_within_the_cool_down() -> Result<()> {
-    let cool_down = SignedDuration::from_secs(20);
+    // Longer than a job takes to make its pods anew.
+    let cool_down = SignedDuration::from_secs(40);
     plan(3, cool_down)
         .run(async |world| {
             let says = json!({"muster.dev/fault-policy": "gang"});
@@ -229,13 +230,12 @@ async fn by_policy_gang_all_pods_are_replaced_and_not_again_within_the_cool_down
             let once = restarted(&group(world, "whole", |group| restarted(group).is_some()).await?);
             let once = once.context("no time")?;
 
-            // One of those that have come is struck too: it is left alone, and that is said; then they go.
+            // One of those that have come is struck too: it is left alone, and that is said; then there is another restart.
             let struck = second.values().next().context("none")?.clone();
             std::fs::remove_file(device(world, &struck)?)?;
             let left = |group: &Value| healthy(group).2.contains("stay until");
             let said = group(world, "whole", left).await?;
             ensure!(restarted(&said) == Some(once), "{said}");
-            until_placed(world, "whole", what, others(second, struck)).await?;
             let again =
                 restarted(&group(world, "whole", |group| restarted(group) > Some(once)).await?);
             let apart = again.context("no time")?.duration_since(once);

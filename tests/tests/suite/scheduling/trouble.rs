@@ -1,12 +1,10 @@
-//! An API server that fails, watches that end, nodes that vanish: gangs still come, whole, and no device is given twice.
+//! An API server that fails and watches that end: gangs still come, whole, and no device is given twice.
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
-use kube::api::{Api, DeleteParams};
 use muster_sandbox::faults::{Fault, Rule};
 use muster_tests::World;
 use muster_tests::world::Seen;
-use muster_tests::world::scheduling::{node, waiting_pod};
+use muster_tests::world::scheduling::waiting_pod;
 use serde_json::json;
 
 use super::ledger::Ledger;
@@ -72,50 +70,4 @@ async fn under_faults_of_the_api_gangs_are_bound_whole_and_no_device_is_given_tw
         ledger.judge()
     });
     outcome.await.with_context(|| format!("MUSTER_SEED={seed}"))
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_gang_whose_node_vanishes_between_decision_and_binding_is_placed_whole_elsewhere()
--> Result<()> {
-    if World::is_real() {
-        eprintln!("left out: nodes of a real cluster are not deleted");
-        return Ok(());
-    }
-    World::new()
-        .nodes(3)
-        .coordinators(1)
-        .run(async |world| {
-            world.queue("team", "", -1.0, -1.0).await?;
-            // The first binding is decided and refused, and goes out again a moment later.
-            let faults = world.sandbox().context("a sandbox")?.faults();
-            for number in 0..2 {
-                world.create_object(waiting_pod("gang", number, "gang", NPU, 8)).await?;
-            }
-            faults.add(Rule::refusal(429).resource("pods").verb("create"));
-            world.pod_group("gang", "team", 2, json!({})).await?;
-            let struck = async |least: u64| {
-                world
-                    .until("bindings that are refused", async || {
-                        let struck = faults.struck();
-                        Ok(match struck >= least {
-                            true => Seen::Yes(()),
-                            false => Seen::NotYet(format!("{struck} of {least}")),
-                        })
-                    })
-                    .await
-            };
-            struck(2).await?;
-            let nodes: Api<Node> = Api::all(world.client());
-            let all = nodes.list(&kube::api::ListParams::default()).await?.items;
-            let first = all.first().and_then(|node| node.metadata.name.clone()).context("none")?;
-            nodes.delete(&first, &DeleteParams::default()).await?;
-            struck(faults.struck() + 4).await?;
-            faults.clear();
-            let placed = world.placed("gang", 2).await?;
-            let there: Vec<_> = placed.iter().filter_map(node).collect();
-            ensure!(there.len() == 2 && there[0] != there[1], "{there:?}");
-            ensure!(!there.contains(&first.as_str()), "{first} is gone: {there:?}");
-            Ok(())
-        })
-        .await
 }
