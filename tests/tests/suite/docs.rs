@@ -382,12 +382,12 @@ fn the_index_leads_to_every_page() -> Result<()> {
     Ok(())
 }
 
-/// The rules of `deploy/alerts.yaml` ask for what is counted, and `docs/operations.md` says what to do about each.
+/// The alert rules ask for what is counted, and `docs/operations.md` says what to do about each.
 #[test]
 fn every_alert_is_about_metrics_that_exist_and_is_explained() -> Result<()> {
     let told = read("docs/reference/metrics.md")?;
     let help = read("docs/operations.md")?;
-    let rules: Value = serde_saphyr::from_str(&read("deploy/alerts.yaml")?)?;
+    let rules: Value = serde_saphyr::from_str(&read("deploy/chart/monitoring/alerts.yaml")?)?;
     let name = regex::Regex::new(r"\b(?:muster|ranktable)_[a-z_]+")?;
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for group in rules["groups"].as_array().context("no groups")? {
