@@ -68,7 +68,11 @@ impl Info {
         let launcher_trains = mpi.is_some_and(|mpi| mpi.run_launcher_as_node == Some(true));
         let nodes = info.ml().map(|ml| ml.num_nodes.unwrap_or(1));
         let build = |job: Value| {
-            let Value::Object(job) = job else { return None };
+            let Value::Object(mut job) = job else { return None };
+            // As in the original, none says nothing; the API server makes one of it.
+            if job.get("replicas").and_then(Value::as_i64) == Some(0) {
+                job.remove("replicas");
+            }
             let mut pods = PodSet::new(job);
             let trains = pods.is(TRAINER) && nodes.is_some();
             if let (true, Some(nodes)) = (trains, nodes) {
