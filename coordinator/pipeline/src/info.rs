@@ -10,7 +10,7 @@ use muster_api::runtime::{MlPolicy, PodGroupPolicy};
 use serde_json::{Map, Value};
 
 use crate::patch;
-use crate::pod_set::PodSet;
+use crate::pod_set::{self, PodSet};
 use crate::requests;
 use crate::resources::{self, NodeResources};
 use crate::runtime::Runtime;
@@ -69,10 +69,7 @@ impl Info {
         let nodes = info.ml().map(|ml| ml.num_nodes.unwrap_or(1));
         let build = |job: Value| {
             let Value::Object(mut job) = job else { return None };
-            // As in the original, none says nothing; the API server makes one of it.
-            if job.get("replicas").and_then(Value::as_i64) == Some(0) {
-                job.remove("replicas");
-            }
+            pod_set::forget_none(&mut job);
             let mut pods = PodSet::new(job);
             let trains = pods.is(TRAINER) && nodes.is_some();
             if let (true, Some(nodes)) = (trains, nodes) {
