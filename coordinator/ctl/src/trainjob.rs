@@ -8,6 +8,7 @@
 
 mod admit;
 mod given;
+mod integers;
 mod mask;
 
 use std::io::Write;

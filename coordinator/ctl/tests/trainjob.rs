@@ -77,3 +77,42 @@ fn two_jobs_at_once_are_a_mistake_of_use() {
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(error.contains("2 TrainJobs"), "{error}");
 }
+
+/// What is refused of a torch job with this trainer: type and field of each error.
+fn refused(trainer: &Json) -> Vec<String> {
+    let step = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+    let pod = json!({"spec": {"containers": [{"name": "node", "image": "i"}]}});
+    let runtime = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "rt"}, "spec": {"mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs":
+        [{"name": "node", "template": {"metadata": {"labels": step}, "spec": {"template": pod}}}]}}}});
+    let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": "j", "namespace": "a", "uid": "u", "creationTimestamp": "2024-05-01T00:00:00Z"},
+        "spec": {"runtimeRef": {"name": "rt"}, "trainer": trainer}});
+    let document = musterctl::trainjob::document(vec![runtime, job], true).unwrap();
+    let errors = document["errors"].as_array().unwrap();
+    assert_eq!(errors.is_empty(), document["objects"] != json!([]), "{document}");
+    let text = |value: &Json| value.as_str().unwrap().to_owned();
+    let mut rows: Vec<String> =
+        errors.iter().map(|e| format!("{} {}", text(&e["type"]), text(&e["field"]))).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn numbers_are_read_as_the_api_server_reads_them() {
+    let (nil, kind) = ("FieldValueInvalid <nil>", "FieldValueTypeInvalid");
+    let nodes = format!("{kind} spec.trainer.numNodes");
+    let cpu = format!("{kind} spec.trainer.resourcesPerNode.limits.cpu");
+    let limits = |cpu: Json| json!({"resourcesPerNode": {"limits": {"cpu": cpu}}});
+    for (trainer, wanted) in [
+        (json!({"numNodes": 2.0}), vec![]),
+        (json!({"numNodes": 1.5}), vec![nil, &nodes]),
+        (json!({"numNodes": 3_000_000_000_u32}), vec![nil]),
+        (limits(json!(2)), vec![]),
+        (limits(json!("0.5")), vec![]),
+        (limits(json!(0.5)), vec![nil, nil, &cpu, &cpu]),
+        (limits(json!(true)), vec![nil, &cpu, &cpu]),
+    ] {
+        assert_eq!(refused(&trainer), wanted, "{trainer}");
+    }
+}

@@ -10,7 +10,7 @@ use muster_api::runtime::{MlPolicy, PodGroupPolicy};
 use serde_json::{Map, Value};
 
 use crate::patch;
-use crate::pod_set::PodSet;
+use crate::pod_set::{self, PodSet};
 use crate::requests;
 use crate::resources::{self, NodeResources};
 use crate::runtime::Runtime;
@@ -68,7 +68,8 @@ impl Info {
         let launcher_trains = mpi.is_some_and(|mpi| mpi.run_launcher_as_node == Some(true));
         let nodes = info.ml().map(|ml| ml.num_nodes.unwrap_or(1));
         let build = |job: Value| {
-            let Value::Object(job) = job else { return None };
+            let Value::Object(mut job) = job else { return None };
+            pod_set::forget_none(&mut job);
             let mut pods = PodSet::new(job);
             let trains = pods.is(TRAINER) && nodes.is_some();
             if let (true, Some(nodes)) = (trains, nodes) {

@@ -184,6 +184,13 @@ impl PodSet {
     }
 }
 
+/// As in the original, a job of no replicas says nothing of them; the API server makes one of it.
+pub(crate) fn forget_none(job: &mut Map<String, Value>) {
+    if job.get("replicas").and_then(Value::as_i64) == Some(0) {
+        job.remove("replicas");
+    }
+}
+
 /// Whether something has this name.
 pub fn called(item: &Value, name: &str) -> bool {
     item.get("name").and_then(Value::as_str) == Some(name)

@@ -6,8 +6,8 @@ use muster_api::TrainJob;
 use muster_api::names::{API_VERSION, GROUP};
 use serde_json::{Value, json};
 
-use crate::name;
 use crate::runtime::{Runtime, RuntimeError, RuntimeKind, Runtimes};
+use crate::{name, pod_set};
 
 /// What its name says after the job's.
 pub(crate) const WHAT: &str = "runtime-snapshot";
@@ -62,6 +62,12 @@ pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Value, String> {
         object.insert("kind".to_owned(), json!(runtime.kind.kind()));
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
+        }
+    }
+    let jobs = object.pointer_mut("/spec/template/spec/replicatedJobs");
+    for job in jobs.and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(job) = job.as_object_mut() {
+            pod_set::forget_none(job);
         }
     }
     let text = serde_saphyr::to_string(&object)

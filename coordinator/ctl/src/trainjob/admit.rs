@@ -9,7 +9,7 @@ use muster_pipeline::runtime::Runtime;
 use muster_pipeline::validate;
 use serde_json::{Value as Json, json};
 
-use super::Finding;
+use super::{Finding, integers};
 use crate::{Failure, modelserving::called};
 
 /// What a test of recorded cases may ask for.
@@ -51,6 +51,7 @@ pub(super) fn admit(objects: Vec<Json>) -> Result<Admitted, Failure> {
             admitted.options = Options::read(&object["spec"]);
             continue;
         }
+        integers::tidy(&mut object);
         let old = take_old(&mut object);
         documents.push((old, object));
     }
@@ -69,7 +70,17 @@ pub(super) fn admit(objects: Vec<Json>) -> Result<Admitted, Failure> {
         let name = format!("{kind}/{}", object["metadata"]["name"].as_str().unwrap_or_default());
         if let Some(schema) = schema {
             let was = before.as_ref().filter(|_| is_job(&object));
-            let errors = check(schema, &mut object, was, &name);
+            let mut errors = check(schema, &mut object, was, &name);
+            let shape = SHAPES.get(kind.as_str());
+            let misfits = shape.map(|shape| integers::misfits(shape, &object)).unwrap_or_default();
+            errors.extend(misfits.into_iter().map(|detail| Finding {
+                phase: "schema",
+                object: name.clone(),
+                field: "<nil>".to_owned(),
+                kind: "FieldValueInvalid".to_owned(),
+                detail,
+                remedy: "",
+            }));
             if !old {
                 admitted.errors.extend(errors);
             }
@@ -106,6 +117,15 @@ pub(super) fn admit(objects: Vec<Json>) -> Result<Admitted, Failure> {
 
 /// They take long to compile, and never change.
 static SCHEMAS: LazyLock<Result<BTreeMap<String, Schema>, String>> = LazyLock::new(schemas);
+
+/// The schemas as they are written, by kind.
+static SHAPES: LazyLock<BTreeMap<String, Json>> = LazyLock::new(|| {
+    let shape = |definition: crd::Definition| {
+        let kind = definition.object["spec"]["names"]["kind"].as_str().unwrap_or_default();
+        (kind.to_owned(), definition.schema().clone())
+    };
+    crd::crds().into_iter().map(shape).collect()
+});
 
 /// What the rules of all definitions say.
 static RULES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {

@@ -79,8 +79,10 @@ pub(super) fn times(mut value: Json, now: Timestamp) -> Json {
 fn reduced(text: &str, facts: &[(&str, &str, &str)]) -> Json {
     let found = facts.iter().filter_map(|(name, before, after)| {
         let (_, rest) = text.split_once(before)?;
-        let (value, _) = rest.split_once(after)?;
-        Some(((*name).to_owned(), json!(value.trim_end())))
+        let line = rest.lines().next()?;
+        // A value may have in it what ends it: the last one counts.
+        let end = if *after == "\n" { line.len() } else { line.rfind(after)? };
+        Some(((*name).to_owned(), json!(line.get(..end)?.trim_end())))
     });
     Json::Object(found.collect())
 }

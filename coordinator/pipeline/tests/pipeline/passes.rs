@@ -159,6 +159,22 @@ fn the_status_patch_names_only_what_changes() {
 }
 
 #[test]
+fn a_job_of_no_replicas_has_one_as_in_the_original() {
+    let mut node = trains("node");
+    node["replicas"] = json!(0);
+    node["template"]["metadata"] = json!({});
+    let policy = json!({"mpi": {"mpiImplementation": "OpenMPI", "numProcPerNode": 2,
+        "sshAuthMountPath": "/root/.ssh", "runLauncherAsNode": false}});
+    let given = Given::of([runtime(policy, json!([node, trains("launcher")]))]);
+    let outcome = given.pass(&job(json!({"trainer": {"numNodes": 1}})));
+    let hosts = of_kind(&outcome, "ConfigMap");
+    let hosts = hosts.iter().find(|map| map["data"]["hostfile"].is_string()).unwrap();
+    assert_eq!(hosts["data"]["hostfile"], "job-node-0-0.job slots=2\n");
+    let set = of_kind(&outcome, "JobSet")[0];
+    assert!(set["spec"]["replicatedJobs"][0]["replicas"].is_null(), "{set}");
+}
+
+#[test]
 fn torch_tells_its_nodes_who_they_are() {
     let outcome = torch().pass(&job(json!({"trainer": {"numNodes": 2}})));
     let env = pod(&outcome, 0)["spec"]["containers"][0]["env"].as_array().unwrap();
