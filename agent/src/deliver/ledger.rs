@@ -163,7 +163,7 @@ impl Ledger {
             return Ok("already-there");
         }
         let written = self.writer.write(delivery, packed, &|| ());
-        let print = written.inspect_err(|_| self.verify_one(place))?;
+        let (print, replaced) = written.inspect_err(|_| self.verify_one(place))?;
         self.metrics.wrote(print.bytes, ordered.elapsed());
         let since = jiff::Timestamp::now().as_second();
         let (generation, digest) = (*generation, *digest);
@@ -171,6 +171,7 @@ impl Ledger {
         self.records.lock().set(place.clone(), record);
         self.note_one(place);
         tracing::info!(%place, generation, bytes = print.bytes, "table delivered");
+        drop(replaced);
         Ok("written")
     }
 

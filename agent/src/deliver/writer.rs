@@ -1,6 +1,6 @@
 //! Writes a table into an open directory of a volume.
 //!
-//! The pod owns that directory and may do anything in it at any time. So nothing that is there is ever opened: the
+//! The pod owns that directory and may do anything in it at any time. So nothing that is there is ever read or written: the
 //! table is a new file under a random name, complete, checked and with its mode and group, before `rename` puts it in
 //! place. A reader sees the old file or the new one. A link, pipe or other file of that name is replaced, not
 //! followed. Mode and group are set by descriptor, never by name.
@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Data is not synced unless asked: rename gives atomicity, and a file that ends with its pod needs no durability; a
-//! sync may cost 10 ms and more on a disk. A new file takes its SELinux type from the directory; its label is not copied,
+//! sync may cost 10 ms and more on a disk. For the same reason what is replaced is held, by name and not for reading, until
+//! the new table is seen: a file that ends within the rename makes it wait for pages that are on their way to the disk. A new file takes its SELinux type from the directory; its label is not copied,
 //! since no safe interface to extended attributes is at hand.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use muster_proto::delivery::{Delivery, Place, generation_file};
 use nix::dir::Dir;
@@ -91,6 +92,12 @@ pub struct Writer {
     sync: bool,
 }
 
+/// What a table and its generation have replaced. It ends when this is dropped, which may take as long as a disk does.
+#[derive(Debug)]
+pub struct Replaced {
+    _held: [Option<OwnedFd>; 2],
+}
+
 /// A file that is not in its place yet; it is removed unless it gets there.
 struct Temporary<'a> {
     volume: &'a Volume,
@@ -107,13 +114,14 @@ impl Writer {
         Self { volumes, sync }
     }
 
-    /// Puts a table into its place. `before_rename` is called when all is ready; tests do there what a pod might.
+    /// Puts a table into its place; it can be read when this returns. `before_rename` is called when all is ready; tests
+    /// do there what a pod might.
     pub fn write(
         &self,
         delivery: &Delivery,
         packed: &[u8],
         before_rename: &dyn Fn(),
-    ) -> Result<Print, WriteError> {
+    ) -> Result<(Print, Replaced), WriteError> {
         let Delivery { place, generation, digest, mode, group } = delivery;
         let volume = self.volumes.open(place)?;
         let second_name = generation_file(&place.file);
@@ -135,6 +143,8 @@ impl Writer {
         let written = second.file.write_all(format!("{generation}\n").as_bytes());
         written.map_err(|error| WriteError::from_io("writing the generation", &error))?;
         second.finish(*mode, group, self.sync)?;
+        let held = [&place.file, &second_name].map(|name| hold(&volume, name));
+        let replaced = Replaced { _held: held };
         before_rename();
         let print = table.place(&place.file)?;
         let rest = second.place(&second_name).and_then(|second| {
@@ -146,7 +156,7 @@ impl Writer {
             let synced = nix::unistd::fsync(&volume.directory);
             synced.map_err(WriteError::system("syncing the volume"))?;
         }
-        Ok(print)
+        Ok((print, replaced))
     }
 
     /// Whether the file that was written is where it was put, untouched.
@@ -180,6 +190,12 @@ fn look(volume: &Volume, name: &str) -> Result<Option<FileStat>, WriteError> {
         Err(Errno::ENOENT) => Ok(None),
         Err(error) => Err(WriteError::from_errno("looking into the volume", error)),
     }
+}
+
+/// Keeps whatever has this name from ending. Nothing can be done with it, and a link or a pipe is held as such.
+fn hold(volume: &Volume, name: &str) -> Option<OwnedFd> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    openat(&volume.directory, name, flags, Mode::empty()).ok()
 }
 
 /// Takes back what was placed, if it is still that.

@@ -238,16 +238,41 @@ fn what_a_crash_left_is_removed_by_the_next_delivery() {
 fn a_table_is_removed_only_if_it_is_the_one_that_was_written() {
     let node = Node::new();
     let writer = node.writer();
-    let print = writer.write(&order(1, b"x"), &pack(b"x"), &|| ()).unwrap();
+    let (print, _) = writer.write(&order(1, b"x"), &pack(b"x"), &|| ()).unwrap();
     assert!(writer.is_there(&place(), &print).unwrap());
     fs::write(node.volume.join("mine"), "the pod's own").unwrap();
     fs::rename(node.volume.join("mine"), node.table()).unwrap();
     assert!(!writer.is_there(&place(), &print).unwrap());
     assert!(!writer.remove(&place(), &print).unwrap());
     assert_eq!(fs::read(node.table()).unwrap(), b"the pod's own");
-    let print = writer.write(&order(2, b"y"), &pack(b"y"), &|| ()).unwrap();
+    let (print, _) = writer.write(&order(2, b"y"), &pack(b"y"), &|| ()).unwrap();
     assert!(writer.remove(&place(), &print).unwrap());
     assert_eq!(node.names(), Vec::<String>::new());
+    node.assert_nothing_outside_changed();
+}
+
+#[test]
+fn what_is_replaced_lives_until_the_new_table_can_be_read() {
+    let node = Node::new();
+    let writer = node.writer();
+    writer.write(&order(1, b"old"), &pack(b"old"), &|| ()).unwrap();
+    // The old one's number is free for another file as soon as it has ended.
+    let old = fs::metadata(node.table()).unwrap().ino();
+    let held = |inode: u64| {
+        let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+        open.filter_map(|one| fs::metadata(one.path()).ok()).any(|found| found.ino() == inode)
+    };
+    assert!(!held(old));
+    let (_, replaced) = writer.write(&order(2, b"new"), &pack(b"new"), &|| ()).unwrap();
+    assert_eq!(fs::read(node.table()).unwrap(), b"new");
+    assert!(held(old));
+    drop(replaced);
+    assert!(!held(old));
+    // A pipe that the pod has put there is not opened, or this would wait for its other end.
+    fs::remove_file(node.table()).unwrap();
+    nix::unistd::mkfifo(&node.table(), Mode::S_IRUSR).unwrap();
+    writer.write(&order(3, b"third"), &pack(b"third"), &|| ()).unwrap();
+    assert_eq!(fs::read(node.table()).unwrap(), b"third");
     node.assert_nothing_outside_changed();
 }
 
