@@ -34,8 +34,9 @@ pub mod v1 {
     tonic::include_proto!("muster.v1");
 }
 
-/// The version of the protocol that this crate speaks.
-pub const PROTOCOL: u32 = 1;
+/// The version of the protocol that this crate speaks. 2: tables are packed twice; an agent of version 1 would write what is inside
+/// the outer frame as the table.
+pub const PROTOCOL: u32 = 2;
 
 /// No message is larger, in either direction.
 pub const LARGEST_MESSAGE: usize = 4 * 1024 * 1024;

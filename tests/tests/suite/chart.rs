@@ -133,6 +133,8 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "agent-image",
         "di-server",
         "scheduler-config",
+        "feature-gates",
+        "status-server",
     ];
     let real = open(&muster_coordinator::args::Args::command(), &charts);
     assert_eq!(
