@@ -7,8 +7,9 @@
 //!     gang    all pods of the group go
 //! ```
 //!
-//! A restart is written on the group before the first pod goes, with the time until which pods were made that it is about. Whoever
-//! leads next reads that and ends what was begun; pods that have come since are left alone until the cool-down is over.
+//! A restart is written on the group before the first pod goes, with the time until which pods got their nodes that it is about.
+//! Whoever leads next reads that and ends what was begun; pods that have come since are left alone until the cool-down is over, also
+//! those that were there before and waited for a node.
 
 mod judge;
 mod mark;
@@ -29,7 +30,7 @@ pub const ACTION: &str = "fault";
 /// An eviction or a note that was refused is ordered again after this.
 const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// Times of objects are whole seconds: whoever is known for longer than this was made in an earlier one than all who come now.
+/// Times of objects are whole seconds: whoever is known to have a node for longer than this got it in an earlier one than all who get theirs now.
 const SETTLED: SignedDuration = SignedDuration::from_millis(1500);
 
 /// What becomes of pods that stand on something bad.
@@ -83,7 +84,7 @@ pub struct Trouble {
 pub struct Restart {
     /// When it was decided.
     pub at: Timestamp,
-    /// It is about pods that were made no later than this.
+    /// It is about pods that got their nodes no later than this.
     pub up_to: Timestamp,
 }
 
@@ -202,9 +203,9 @@ impl Restart {
         passed < cool_down && passed > -cool_down
     }
 
-    /// Whether it is about a pod that was made then.
-    fn covers(&self, made: Option<Timestamp>) -> bool {
-        made.is_none_or(|made| made <= self.up_to)
+    /// Whether it is about a pod that got its node then.
+    fn covers(&self, came: Option<Timestamp>) -> bool {
+        came.is_none_or(|came| came <= self.up_to)
     }
 }
 

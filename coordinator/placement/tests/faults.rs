@@ -165,6 +165,44 @@ fn pods_that_have_come_since_are_left_alone_until_the_cool_down_is_over() {
     assert_eq!(cluster.cycle(at(410)).notes.len(), 1);
 }
 
+/// A pod that was made and got its node then.
+fn bound(name: &str, node: &str, made: i64, then: i64) -> Object {
+    let Object::Pod(pod) = pod(name, node, made) else { panic!("no pod") };
+    let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"},
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": at(then)}]});
+    let status = serde_json::from_value(status).unwrap();
+    Object::Pod(Box::new(muster_scheduler::input::Pod { status, ..*pod }))
+}
+
+#[test]
+fn a_pod_that_waited_for_a_node_when_its_gang_was_restarted_is_left_alone_when_it_has_one() {
+    let mut before = cluster(says("gang"));
+    before.put(bound("gang-0", "a", 0, 1));
+    before.put(bound("gang-1", "b", 0, 1));
+    before.put(pod("gang-2", "", 0));
+    strike(&mut before, Some("gang-0-0"));
+    before.cycle(at(100));
+    let cycle = before.cycle(at(110));
+    noted(&mut before, &cycle, at(110));
+    assert_eq!(gone(&before.cycle(at(111))), ["gang-0", "gang-1"]);
+    // Whoever leads next reads what is written.
+    let mut written = says("gang");
+    for (key, text) in cycle.notes[0].annotations() {
+        written[key] = text.into();
+    }
+    let mut after = cluster(written);
+    for cluster in [&mut before, &mut after] {
+        for pod_name in ["gang-0", "gang-1"] {
+            cluster.remove(Kind::Pod, &name("team", pod_name));
+        }
+        cluster.put(bound("gang-0", "c", 111, 113));
+        cluster.put(bound("gang-2", "b", 0, 113));
+        for seconds in 114..130 {
+            assert!(gone(&cluster.cycle(at(seconds))).is_empty(), "after {seconds} s");
+        }
+    }
+}
+
 #[test]
 fn a_leader_that_comes_after_ends_what_was_begun_and_begins_nothing_anew() {
     let mut cluster = cluster(json!({"muster.dev/fault-policy": "gang",

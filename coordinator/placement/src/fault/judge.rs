@@ -19,7 +19,8 @@ const NAMED: usize = 3;
 struct Member {
     pod: Name,
     uid: String,
-    made: Option<Timestamp>,
+    /// When it got its node; when it was made, if nobody says that.
+    came: Option<Timestamp>,
     /// The policy that it names.
     says: Option<String>,
 }
@@ -73,7 +74,7 @@ impl Cluster {
                         }) =>
                 {
                     let settled = members.iter().filter(|one| self.is_settled(one, now));
-                    let newest = settled.filter_map(|one| one.made).max();
+                    let newest = settled.filter_map(|one| one.came).max();
                     let restart = Restart { at: now, up_to: newest.unwrap_or(Timestamp::MIN) };
                     self.begin(cycle, Note { group, uid, restart, policy, why });
                 }
@@ -211,10 +212,10 @@ impl Cluster {
     ) {
         let going: BTreeSet<Name> = cycle.evictions.iter().map(|one| one.pod.clone()).collect();
         let again = now.saturating_add(AGAIN).unwrap_or(now);
-        for Member { pod, uid, made, .. } in pods {
+        for Member { pod, uid, came, .. } in pods {
             let asked = self.faults.asked.get(pod);
             let waits = asked.is_some_and(|(of, again)| of == uid && *again > now);
-            if waits || going.contains(pod) || !restart.covers(*made) {
+            if waits || going.contains(pod) || !restart.covers(*came) {
                 continue;
             }
             self.faults.asked.insert(pod.clone(), (uid.clone(), again));
@@ -258,7 +259,7 @@ impl Member {
         Self {
             pod: name_of(meta),
             uid: meta.uid.clone(),
-            made: meta.creation_timestamp,
+            came: pod.status.scheduled.max(meta.creation_timestamp),
             says: meta.annotations.get(FAULT_POLICY).map(str::to_owned),
         }
     }
@@ -291,7 +292,7 @@ fn trouble(
         Ok(Policy::Gang) => "the fault policy is gang: all pods are replaced".to_owned(),
         Err(why) => format!("{why}; nothing is done"),
     };
-    let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.made));
+    let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.came));
     if let Some(known) = known.filter(|_| struck.iter().any(came_since))
         && let Ok(until) = known.restart.at.checked_add(cool_down)
     {
