@@ -252,6 +252,22 @@ fn a_node_that_is_not_ready_or_gone_is_a_fault_and_one_that_comes_back_in_time_i
 }
 
 #[test]
+fn a_node_that_cannot_be_read_gets_no_pods_and_those_that_it_has_stay() {
+    let mut cluster = cluster(says("gang"));
+    for name_of in ["b", "c"] {
+        cluster.set_aside(Kind::Node, &name("", name_of));
+    }
+    cluster.put(pod("gang-2", "", 0));
+    for seconds in [100, 200, 300] {
+        let cycle = cluster.cycle(at(seconds));
+        assert!(cycle.notes.is_empty() && gone(&cycle).is_empty() && cycle.binds.is_empty());
+    }
+    assert_eq!(cluster.faults().struck(), 0);
+    cluster.put(node("c", true));
+    assert_eq!(cluster.cycle(at(301)).binds[0].node, "c");
+}
+
+#[test]
 fn the_policy_is_the_pods_else_the_groups_else_that_of_a_queue_above() {
     let begins = |cluster: &mut Cluster| {
         strike(cluster, Some("gang-0-0"));

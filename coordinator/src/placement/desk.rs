@@ -194,7 +194,7 @@ impl Desk {
             }
             Change::Ungrouped(name, text) => self.intake.take(&self.cluster, name, text),
             Change::Unreadable(kind, name, why) => {
-                self.cluster.remove(kind, &name);
+                self.cluster.set_aside(kind, &name);
                 let object = shown(&name);
                 tracing::warn!(?kind, object, reason = "unreadable", "set aside: {why}");
             }
