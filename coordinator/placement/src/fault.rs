@@ -33,6 +33,9 @@ const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 /// Times of objects are whole seconds: whoever is known to have a node for longer than this got it in an earlier one than all who get theirs now.
 const SETTLED: SignedDuration = SignedDuration::from_millis(1500);
 
+/// No restart begins while more nodes than this are bad, and more than half of all: then it is rather the network, or the API server.
+const FEW: usize = 2;
+
 /// What becomes of pods that stand on something bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
@@ -52,6 +55,8 @@ pub struct Care {
     pub policy: Policy,
     /// A fault counts when it has lasted so long.
     pub grace: SignedDuration,
+    /// That of a node counts when it has lasted so long as well: one that is cut off for a moment still runs its pods.
+    pub node_grace: SignedDuration,
     /// After a restart the pods that have come are left alone for so long.
     pub cool_down: SignedDuration,
 }
@@ -166,6 +171,7 @@ impl Default for Care {
         Self {
             policy: Policy::None,
             grace: SignedDuration::from_secs(10),
+            node_grace: SignedDuration::from_mins(1),
             cool_down: SignedDuration::from_mins(5),
         }
     }

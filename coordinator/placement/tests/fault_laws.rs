@@ -91,6 +91,7 @@ impl World {
     fn begin(&mut self) {
         let care = Care {
             grace: SignedDuration::from_secs(5),
+            node_grace: SignedDuration::from_secs(5),
             cool_down: SignedDuration::from_secs(COOL_DOWN),
             ..Care::default()
         };

@@ -53,6 +53,7 @@ fn cluster(policy: Value) -> Cluster {
     let care = Care {
         policy: Policy::None,
         grace: SignedDuration::from_secs(10),
+        node_grace: SignedDuration::from_secs(60),
         cool_down: SignedDuration::from_secs(300),
     };
     let mut cluster = Cluster::new(Settings { faults: care, ..Settings::default() });
@@ -245,10 +246,42 @@ fn a_node_that_is_not_ready_or_gone_is_a_fault_and_one_that_comes_back_in_time_i
         assert!(cluster.faults().trouble(&group).is_none());
         go(&mut cluster);
         cluster.cycle(at(200));
-        let cycle = cluster.cycle(at(210));
-        noted(&mut cluster, &cycle, at(210));
-        assert_eq!(gone(&cluster.cycle(at(211))), ["gang-1"]);
+        assert!(cluster.cycle(at(259)).notes.is_empty(), "nodes have longer than devices");
+        let cycle = cluster.cycle(at(260));
+        noted(&mut cluster, &cycle, at(260));
+        assert_eq!(gone(&cluster.cycle(at(261))), ["gang-1"]);
     }
+}
+
+#[test]
+fn nobody_goes_while_most_nodes_are_bad_and_it_is_said() {
+    let mut cluster = cluster(says("evict"));
+    let trouble = |cluster: &Cluster| {
+        let trouble = cluster.faults().trouble(&(Dialect::Kai, name("team", "gang")));
+        trouble.unwrap().message.clone()
+    };
+    for bad in ["a", "b"] {
+        cluster.put(node(bad, false));
+    }
+    cluster.remove(Kind::Node, &name("", "c"));
+    cluster.put(pod("gang-2", "c", 0));
+    for seconds in (100..1000).step_by(10) {
+        let cycle = cluster.cycle(at(seconds));
+        assert!(cycle.notes.is_empty() && gone(&cycle).is_empty(), "after {seconds} s");
+    }
+    let said = trouble(&cluster);
+    assert!(said.ends_with("; not now: 3 of 3 nodes are not ready or gone"), "{said}");
+    // One is well again: two of three may well be bad at once.
+    cluster.put(node("c", true));
+    let cycle = cluster.cycle(at(1000));
+    assert_eq!(cycle.notes.len(), 1);
+    assert!(!trouble(&cluster).contains("not now"));
+    // What was begun does not go on either while most are bad.
+    noted(&mut cluster, &cycle, at(1000));
+    cluster.put(node("c", false));
+    assert!(gone(&cluster.cycle(at(1001))).is_empty());
+    cluster.put(node("c", true));
+    assert_eq!(gone(&cluster.cycle(at(1002))), ["gang-0", "gang-1"]);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::{Dialect, Phase, Pod, PodGroup};
 use muster_scheduler::reason::Eviction;
 
-use super::{ACTION, AGAIN, Bad, Group, Known, Note, Noted, Policy, Restart, SETTLED, Trouble};
+use super::{
+    ACTION, AGAIN, Bad, FEW, Group, Known, Note, Noted, Policy, Restart, SETTLED, Trouble,
+};
 use crate::cluster::Cluster;
 use crate::names::FAULT_POLICY;
 use crate::object::{self, Kind, Name, name_of, shown};
@@ -45,6 +47,7 @@ impl Cluster {
             struck.keys().chain(self.faults.restarts.keys()).cloned().collect();
         let members = self.members(&groups);
         self.meet(members.values().flatten(), now);
+        let outage = self.outage();
         let mut troubles = BTreeMap::new();
         for group in groups {
             let struck = struck.get(&group).map(Vec::as_slice).unwrap_or_default();
@@ -52,7 +55,7 @@ impl Cluster {
             let Some(object) = self.pod_group(group.0, &group.1) else { continue };
             let (policy, uid) = (self.policy(object, struck, members), object.metadata.uid.clone());
             let known = self.faults.restarts.get(&group).copied();
-            let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down);
+            let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down, outage);
             if let Some(trouble) = &trouble {
                 troubles.insert(group.clone(), trouble.clone());
             }
@@ -62,13 +65,15 @@ impl Cluster {
                     let lasting = |one: &&Struck| self.is_lasting(one, now);
                     let pods: Vec<&Member> = match policy {
                         Policy::Gang => members.iter().collect(),
+                        _ if outage.is_some() => Vec::new(),
                         _ => struck.iter().filter(lasting).map(|one| &one.pod).collect(),
                     };
                     self.end(cycle, &group, &restart, policy, &pods, now);
                 }
                 // Nobody has gone yet for one that could not be written.
                 (None | Some(Known { noted: Noted::Again(_), .. }), Some(why))
-                    if known.is_none_or(|known| known.may_begin(now))
+                    if outage.is_none()
+                        && known.is_none_or(|known| known.may_begin(now))
                         && struck.iter().any(|one| {
                             self.is_lasting(one, now) && self.is_settled(&one.pod, now)
                         }) =>
@@ -132,7 +137,20 @@ impl Cluster {
     }
 
     fn is_lasting(&self, struck: &Struck, now: Timestamp) -> bool {
-        now.duration_since(struck.since) >= self.settings.faults.grace
+        let care = &self.settings.faults;
+        let grace = match struck.bad {
+            Bad::DeviceFaulty => care.grace,
+            Bad::NodeNotReady | Bad::NodeGone => care.grace.max(care.node_grace),
+        };
+        now.duration_since(struck.since) >= grace
+    }
+
+    /// How many nodes are bad, and of how many, if that is most of them.
+    fn outage(&self) -> Option<(usize, usize)> {
+        let bad = self.faults.bad.len();
+        let gone = self.faults.bad.keys().filter(|node| self.node(node).is_none()).count();
+        let all = self.input.nodes.len() + gone;
+        (bad > FEW && bad * 2 > all).then_some((bad, all))
     }
 
     fn is_settled(&self, pod: &Member, now: Timestamp) -> bool {
@@ -278,6 +296,7 @@ fn trouble(
     policy: &Result<Policy, String>,
     known: Option<&Known>,
     cool_down: SignedDuration,
+    outage: Option<(usize, usize)>,
 ) -> Option<Trouble> {
     let first = struck.first()?;
     let named = struck.iter().take(NAMED).map(|one| format!("pod {}: {}", one.pod.pod.1, one.what));
@@ -297,6 +316,9 @@ fn trouble(
         && let Ok(until) = known.restart.at.checked_add(cool_down)
     {
         then.push_str(&format!("; those that came since {} stay until {until}", known.restart.at));
+    }
+    if let Some((bad, all)) = outage.filter(|_| !matches!(policy, Ok(Policy::None) | Err(_))) {
+        then.push_str(&format!("; not now: {bad} of {all} nodes are not ready or gone"));
     }
     Some(Trouble { bad: first.bad, message: format!("{}{more}. {then}", named.join("; ")) })
 }
