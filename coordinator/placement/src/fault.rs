@@ -36,6 +36,9 @@ const SETTLED: SignedDuration = SignedDuration::from_millis(1500);
 /// No restart begins while more nodes than this are bad, and more than half of all: then it is rather the network, or the API server.
 const FEW: usize = 2;
 
+/// Cool-downs grow no longer than this, unless the first one is longer.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
+
 /// What becomes of pods that stand on something bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
@@ -57,7 +60,7 @@ pub struct Care {
     pub grace: SignedDuration,
     /// That of a node counts when it has lasted so long as well: one that is cut off for a moment still runs its pods.
     pub node_grace: SignedDuration,
-    /// After a restart the pods that have come are left alone for so long.
+    /// After a restart the pods that have come are left alone for so long; after the next one in a row twice as long.
     pub cool_down: SignedDuration,
 }
 
@@ -91,6 +94,8 @@ pub struct Restart {
     pub at: Timestamp,
     /// It is about pods that got their nodes no later than this.
     pub up_to: Timestamp,
+    /// Which one it is in a row: each is cooled down from for twice as long as the one before.
+    pub count: u32,
 }
 
 /// A restart is to be written on its group; evictions wait for that.
@@ -203,10 +208,23 @@ impl fmt::Display for Bad {
 // === impl Restart ===
 
 impl Restart {
-    /// Whether pods that have come since are still left alone. A time that is far ahead is nobody's.
+    /// For how long pods that have come since are left alone.
+    fn rest(&self, cool_down: SignedDuration) -> SignedDuration {
+        let doubled = cool_down.saturating_mul(1 << self.count.saturating_sub(1).min(20));
+        doubled.min(LONGEST.max(cool_down))
+    }
+
+    /// Whether they still are. A time that is far ahead is nobody's.
     pub fn is_cooling(&self, now: Timestamp, cool_down: SignedDuration) -> bool {
-        let passed = now.duration_since(self.at);
-        passed < cool_down && passed > -cool_down
+        let (passed, rest) = (now.duration_since(self.at), self.rest(cool_down));
+        passed < rest && passed > -rest
+    }
+
+    /// Whether another one now would be the next in a row.
+    fn is_recent(&self, now: Timestamp, cool_down: SignedDuration) -> bool {
+        let (passed, window) =
+            (now.duration_since(self.at), LONGEST.max(cool_down).saturating_mul(2));
+        passed < window && passed > -self.rest(cool_down)
     }
 
     /// Whether it is about a pod that got its node then.

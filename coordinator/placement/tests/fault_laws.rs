@@ -49,7 +49,7 @@ struct World {
     skew: SignedDuration,
     cluster: Cluster,
     pods: BTreeMap<String, Truth>,
-    marks: BTreeMap<String, [(&'static str, String); 2]>,
+    marks: BTreeMap<String, [(&'static str, String); 3]>,
     struck: Option<String>,
     ready: [bool; NODES],
     orders: Vec<Order>,

@@ -214,6 +214,57 @@ fn a_leader_that_comes_after_ends_what_was_begun_and_begins_nothing_anew() {
     assert_eq!(gone(&cluster.cycle(at(112))), ["gang-1"]);
 }
 
+/// Strikes the gang from then on and says when it is restarted, each time by another leader that reads what is written.
+fn restarts(until: i64) -> Vec<(i64, u32)> {
+    let (mut written, mut made, mut all) = (says("gang"), 0, Vec::new());
+    let mut now = 100;
+    while now < until {
+        let mut cluster = cluster(written.clone());
+        cluster.put(pod("gang-0", "a", made));
+        cluster.put(pod("gang-1", "b", made));
+        strike(&mut cluster, Some(&format!("gang-0-{made}")));
+        let note = loop {
+            now += 10;
+            let cycle = cluster.cycle(at(now));
+            assert!(gone(&cycle).is_empty(), "after {now} s");
+            if let Some(note) = cycle.notes.into_iter().next() {
+                break note;
+            }
+        };
+        for (key, text) in note.annotations() {
+            written[key] = text.into();
+        }
+        all.push((now, note.restart.count));
+        made = now + 2;
+    }
+    all
+}
+
+#[test]
+fn restarts_in_a_row_come_slower_and_slower() {
+    let all = restarts(20_000);
+    let apart: Vec<i64> = all.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert_eq!(apart[..6], [300, 600, 1200, 2400, 3600, 3600]);
+    assert_eq!(all[4].1, 5);
+}
+
+#[test]
+fn a_restart_after_hours_is_the_first_again() {
+    let mut cluster =
+        cluster(json!({"muster.dev/fault-policy": "gang", "muster.dev/fault-restart": at(0),
+        "muster.dev/fault-restart-up-to": at(-10), "muster.dev/fault-restarts": "9"}));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(3000));
+    assert!(cluster.cycle(at(3599)).notes.is_empty());
+    let trouble = cluster.faults().trouble(&(Dialect::Kai, name("team", "gang"))).unwrap();
+    assert!(trouble.message.ends_with("(restart 9 in a row)"), "{}", trouble.message);
+    strike(&mut cluster, None);
+    cluster.cycle(at(7200));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(7201));
+    assert_eq!(cluster.cycle(at(7211)).notes[0].restart.count, 1);
+}
+
 #[test]
 fn a_restart_that_cannot_be_written_evicts_nobody() {
     let mut cluster = cluster(says("gang"));

@@ -41,10 +41,12 @@ impl Cluster {
     /// Orders what is to be done about faults.
     pub(crate) fn judge(&mut self, cycle: &mut Cycle, now: Timestamp) {
         let care = self.settings.faults;
-        self.faults.restarts.retain(|_, known| known.restart.is_cooling(now, care.cool_down));
+        let is_cooling = |known: &Known| known.restart.is_cooling(now, care.cool_down);
+        self.faults.restarts.retain(|_, known| known.restart.is_recent(now, care.cool_down));
         let struck = self.struck(now);
+        let cooling = self.faults.restarts.iter().filter(|(_, known)| is_cooling(known));
         let groups: BTreeSet<Group> =
-            struck.keys().chain(self.faults.restarts.keys()).cloned().collect();
+            struck.keys().chain(cooling.map(|(group, _)| group)).cloned().collect();
         let members = self.members(&groups);
         self.meet(members.values().flatten(), now);
         let outage = self.outage();
@@ -54,7 +56,8 @@ impl Cluster {
             let members = members.get(&group).map(Vec::as_slice).unwrap_or_default();
             let Some(object) = self.pod_group(group.0, &group.1) else { continue };
             let (policy, uid) = (self.policy(object, struck, members), object.metadata.uid.clone());
-            let known = self.faults.restarts.get(&group).copied();
+            let last = self.faults.restarts.get(&group).copied();
+            let known = last.filter(is_cooling);
             let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down, outage);
             if let Some(trouble) = &trouble {
                 troubles.insert(group.clone(), trouble.clone());
@@ -80,7 +83,9 @@ impl Cluster {
                 {
                     let settled = members.iter().filter(|one| self.is_settled(one, now));
                     let newest = settled.filter_map(|one| one.came).max();
-                    let restart = Restart { at: now, up_to: newest.unwrap_or(Timestamp::MIN) };
+                    let up_to = newest.unwrap_or(Timestamp::MIN);
+                    let count = last.map_or(1, |last| last.next());
+                    let restart = Restart { at: now, up_to, count };
                     self.begin(cycle, Note { group, uid, restart, policy, why });
                 }
                 _ => {}
@@ -267,6 +272,12 @@ impl Known {
     fn may_begin(&self, now: Timestamp) -> bool {
         matches!(self.noted, Noted::Again(at) if at <= now)
     }
+
+    /// Which one in a row the next is. One that could not be written is none.
+    fn next(&self) -> u32 {
+        let count = self.restart.count;
+        if self.noted == Noted::Done { count.saturating_add(1) } else { count }
+    }
 }
 
 // === impl Member ===
@@ -313,9 +324,13 @@ fn trouble(
     };
     let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.came));
     if let Some(known) = known.filter(|_| struck.iter().any(came_since))
-        && let Ok(until) = known.restart.at.checked_add(cool_down)
+        && let Ok(until) = known.restart.at.checked_add(known.restart.rest(cool_down))
     {
-        then.push_str(&format!("; those that came since {} stay until {until}", known.restart.at));
+        let Restart { at, count, .. } = known.restart;
+        then.push_str(&format!("; those that came since {at} stay until {until}"));
+        if count > 1 {
+            then.push_str(&format!(" (restart {count} in a row)"));
+        }
     }
     if let Some((bad, all)) = outage.filter(|_| !matches!(policy, Ok(Policy::None) | Err(_))) {
         then.push_str(&format!("; not now: {bad} of {all} nodes are not ready or gone"));
