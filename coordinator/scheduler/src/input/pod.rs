@@ -77,6 +77,8 @@ pub struct PodSpec {
 pub struct PodStatus {
     /// How far it is.
     pub phase: Phase,
+    /// Why it is so, in a word.
+    pub reason: Box<str>,
     /// The node that somebody thinks it should have.
     pub nominated_node_name: String,
     /// The claims that were made for it.
