@@ -387,6 +387,21 @@ impl Reservations {
         counts
     }
 
+    /// Pods that have a part of a device which a reservation of these identities holds, and which that is.
+    pub(crate) fn users_of<'a, T>(
+        &'a self,
+        node: &'a str,
+        held: &'a BTreeMap<String, T>,
+    ) -> impl Iterator<Item = (&'a Name, &'a T)> {
+        let here = self.held.range(Spot::new(node, "")..);
+        let here = here.take_while(move |(spot, _)| &*spot.node == node);
+        here.flat_map(move |(spot, list)| {
+            let of = list.iter().find_map(|one| held.get(&one.uid));
+            let users = of.and_then(|_| self.users.get(spot)).into_iter().flatten();
+            users.filter_map(move |user| Some((user, of?)))
+        })
+    }
+
     /// The names of all reservation pods, also of those that have ended.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.pods.keys()

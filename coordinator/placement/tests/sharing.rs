@@ -251,6 +251,38 @@ fn pods_whose_reservation_somebody_took_away_go_after_a_while() {
 }
 
 #[test]
+fn pods_that_share_a_faulty_device_are_struck_and_others_are_not() {
+    let mut cluster = cluster(8);
+    let policy = |name: &str| {
+        json!({"apiVersion": "scheduling.run.ai/v2alpha2", "metadata":
+        {"name": name, "namespace": "team", "uid": name, "annotations": {"muster.dev/fault-policy": "evict"}},
+        "spec": {"queue": "q", "minMember": 1}})
+    };
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let bind = cycle(&mut cluster, at(1)).1.binds[0].clone();
+    put(&mut cluster, "Pod", bound(half("b"), &bind));
+    share(&mut cluster, "c", "GPU-1", at(2));
+    for group in ["a", "b", "c"] {
+        put(&mut cluster, "PodGroup", policy(group));
+    }
+    // The agent knows only the reservation.
+    let hit = [(format!("{}-uid", make.pod.1), "device 0: lost".to_owned())];
+    cluster.hold("n", hit.into());
+    cluster.cycle(at(3));
+    assert_eq!(cluster.faults().struck(), 2);
+    let cycle = cluster.cycle(at(13));
+    let mut groups: Vec<&str> = cycle.notes.iter().map(|note| &*note.group.1.1).collect();
+    groups.sort_unstable();
+    assert_eq!(groups, ["a", "b"]);
+    for note in &cycle.notes {
+        cluster.noted(&note.group, note.restart.at, &Outcome::Done, at(13));
+    }
+    let gone: Vec<_> = cluster.cycle(at(14)).evictions.into_iter().map(|one| one.pod).collect();
+    assert_eq!(gone, [name("team", "a"), name("team", "b")]);
+}
+
+#[test]
 fn one_that_has_ended_is_replaced() {
     let mut cluster = cluster(8);
     submit(&mut cluster, half("a"));

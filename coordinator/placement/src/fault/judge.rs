@@ -104,11 +104,22 @@ impl Cluster {
         }
         let (mut all, mut since) = (BTreeMap::<Group, Vec<Struck>>::new(), faults.since.clone());
         let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());
+        // A shared device is its reservation's: to the agent, nobody else holds it.
+        let shared: BTreeMap<(&str, &Name), &String> = faults
+            .hits
+            .iter()
+            .flat_map(|(node, pods)| {
+                let users = self.reservations.users_of(node, pods);
+                users.map(|(user, what)| ((node.as_str(), user), what))
+            })
+            .collect();
         for pod in self.input.pods.iter().filter(|pod| runs(pod)) {
             let (node, uid) = (pod.spec.node_name.as_str(), &pod.metadata.uid);
             let bad = faults.bad.get(node).copied();
             used.extend(bad.map(|_| node));
             let hit = faults.hits.get(node).and_then(|pods| pods.get(uid));
+            let by_share = || shared.get(&(node, &name_of(&pod.metadata))).copied();
+            let hit = hit.or_else(|| if shared.is_empty() { None } else { by_share() });
             let (bad, what) = match (hit, bad) {
                 (Some(what), _) => (Bad::DeviceFaulty, what.clone()),
                 (None, Some(bad)) => (bad, bad.to_string()),
