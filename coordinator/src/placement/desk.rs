@@ -367,11 +367,16 @@ impl Desk {
                 Told::Marked(order.pod, order.uid, outcome)
             });
         }
-        for order in &lost {
+        for order in lost {
             let pod = shown(&order.pod);
             tracing::warn!(pod, reason = "reservation", "deleted: its device is not held any more");
+            let events = self.outlets.events.clone();
+            self.send(|writer| async move {
+                let outcome = reserve::lose(&writer, &events, &order).await;
+                Told::Released(order.pod, order.uid, outcome)
+            });
         }
-        for order in release.into_iter().chain(lost) {
+        for order in release {
             self.send(|writer| async move {
                 let outcome = reserve::release(&writer, &order).await;
                 Told::Released(order.pod, order.uid, outcome)
