@@ -266,6 +266,21 @@ fn a_restart_after_hours_is_the_first_again() {
 }
 
 #[test]
+fn no_restart_begins_while_the_note_of_one_before_is_on_its_way() {
+    let mut cluster = cluster(says("gang"));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(100));
+    let note = cluster.cycle(at(110)).notes.remove(0);
+    for seconds in (120..1000).step_by(20) {
+        assert!(cluster.cycle(at(seconds)).notes.is_empty(), "after {seconds} s");
+    }
+    let failed = Outcome::Failed("no answer".to_owned());
+    cluster.noted(&note.group, note.restart.at, &failed, at(1000));
+    let next = cluster.cycle(at(1010)).notes.remove(0).restart;
+    assert_eq!((next.at, next.count), (at(1010), 1));
+}
+
+#[test]
 fn a_restart_that_cannot_be_written_evicts_nobody() {
     let mut cluster = cluster(says("gang"));
     strike(&mut cluster, Some("gang-0-0"));

@@ -75,7 +75,9 @@ impl Cluster {
                 }
                 // Nobody has gone yet for one that could not be written.
                 (None | Some(Known { noted: Noted::Again(_), .. }), Some(why))
-                    if outage.is_none()
+                    // One that is still on its way would be written over the next.
+                    if last.is_none_or(|last| last.noted != Noted::OnItsWay)
+                        && outage.is_none()
                         && known.is_none_or(|known| known.may_begin(now))
                         && struck.iter().any(|one| {
                             self.is_lasting(one, now) && self.is_settled(&one.pod, now)
