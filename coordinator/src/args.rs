@@ -126,6 +126,9 @@ pub struct Args {
     /// A fault counts for that when it has lasted this long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration::setting)]
     pub fault_grace: Duration,
+    /// That of a node, not ready or gone, counts when it has lasted this long, and no less than --fault-grace
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration::setting)]
+    pub fault_node_grace: Duration,
     /// After that, pods of the group that have come since are left alone for this long
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::setting)]
     pub fault_cool_down: Duration,

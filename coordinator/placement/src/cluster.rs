@@ -236,6 +236,18 @@ impl Cluster {
         }
     }
 
+    /// An object is there and cannot be read: nothing is decided by it. A node like that gets no pods; those that it has stay, as what
+    /// is known of its health does.
+    pub fn set_aside(&mut self, kind: Kind, name: &Name) {
+        if kind != Kind::Node {
+            return self.remove(kind, name);
+        }
+        let key = (kind, name.clone());
+        self.others.take(&mut self.input.nodes, &key, |one| (kind, name_of(&one.metadata)));
+        self.remove_inventory(&name.1);
+        self.reservations.lose_node(&name.1);
+    }
+
     /// The names of all objects of a kind: what a new listing does not have is gone.
     pub fn names(&self, kind: Kind) -> Vec<Name> {
         match kind {

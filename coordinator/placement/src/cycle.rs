@@ -48,8 +48,11 @@ impl Cluster {
             return;
         }
         let mut flights = std::mem::take(&mut self.flights);
-        flights.recall(|node| self.node(node).is_some());
+        let recalled = flights.recall(|node| self.node(node).is_some());
         self.flights = flights;
+        for pod in recalled {
+            self.reservations.forget(&pod);
+        }
     }
 
     /// When something is to be done though nothing changes.

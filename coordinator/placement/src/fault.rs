@@ -7,8 +7,9 @@
 //!     gang    all pods of the group go
 //! ```
 //!
-//! A restart is written on the group before the first pod goes, with the time until which pods were made that it is about. Whoever
-//! leads next reads that and ends what was begun; pods that have come since are left alone until the cool-down is over.
+//! A restart is written on the group before the first pod goes, with the time until which pods got their nodes that it is about.
+//! Whoever leads next reads that and ends what was begun; pods that have come since are left alone until the cool-down is over, also
+//! those that were there before and waited for a node.
 
 mod judge;
 mod mark;
@@ -29,8 +30,14 @@ pub const ACTION: &str = "fault";
 /// An eviction or a note that was refused is ordered again after this.
 const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
-/// Times of objects are whole seconds: whoever is known for longer than this was made in an earlier one than all who come now.
+/// Times of objects are whole seconds: whoever is known to have a node for longer than this got it in an earlier one than all who get theirs now.
 const SETTLED: SignedDuration = SignedDuration::from_millis(1500);
+
+/// No restart begins while more nodes than this are bad, and more than half of all: then it is rather the network, or the API server.
+const FEW: usize = 2;
+
+/// Cool-downs grow no longer than this, unless the first one is longer.
+const LONGEST: SignedDuration = SignedDuration::from_hours(1);
 
 /// What becomes of pods that stand on something bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -51,7 +58,9 @@ pub struct Care {
     pub policy: Policy,
     /// A fault counts when it has lasted so long.
     pub grace: SignedDuration,
-    /// After a restart the pods that have come are left alone for so long.
+    /// That of a node counts when it has lasted so long as well: one that is cut off for a moment still runs its pods.
+    pub node_grace: SignedDuration,
+    /// After a restart the pods that have come are left alone for so long; after the next one in a row twice as long.
     pub cool_down: SignedDuration,
 }
 
@@ -83,8 +92,10 @@ pub struct Trouble {
 pub struct Restart {
     /// When it was decided.
     pub at: Timestamp,
-    /// It is about pods that were made no later than this.
+    /// It is about pods that got their nodes no later than this.
     pub up_to: Timestamp,
+    /// Which one it is in a row: each is cooled down from for twice as long as the one before.
+    pub count: u32,
 }
 
 /// A restart is to be written on its group; evictions wait for that.
@@ -165,6 +176,7 @@ impl Default for Care {
         Self {
             policy: Policy::None,
             grace: SignedDuration::from_secs(10),
+            node_grace: SignedDuration::from_mins(1),
             cool_down: SignedDuration::from_mins(5),
         }
     }
@@ -196,15 +208,28 @@ impl fmt::Display for Bad {
 // === impl Restart ===
 
 impl Restart {
-    /// Whether pods that have come since are still left alone. A time that is far ahead is nobody's.
-    pub fn is_cooling(&self, now: Timestamp, cool_down: SignedDuration) -> bool {
-        let passed = now.duration_since(self.at);
-        passed < cool_down && passed > -cool_down
+    /// For how long pods that have come since are left alone.
+    fn rest(&self, cool_down: SignedDuration) -> SignedDuration {
+        let doubled = cool_down.saturating_mul(1 << self.count.saturating_sub(1).min(20));
+        doubled.min(LONGEST.max(cool_down))
     }
 
-    /// Whether it is about a pod that was made then.
-    fn covers(&self, made: Option<Timestamp>) -> bool {
-        made.is_none_or(|made| made <= self.up_to)
+    /// Whether they still are. A time that is far ahead is nobody's.
+    pub fn is_cooling(&self, now: Timestamp, cool_down: SignedDuration) -> bool {
+        let (passed, rest) = (now.duration_since(self.at), self.rest(cool_down));
+        passed < rest && passed > -rest
+    }
+
+    /// Whether another one now would be the next in a row.
+    fn is_recent(&self, now: Timestamp, cool_down: SignedDuration) -> bool {
+        let (passed, window) =
+            (now.duration_since(self.at), LONGEST.max(cool_down).saturating_mul(2));
+        passed < window && passed > -self.rest(cool_down)
+    }
+
+    /// Whether it is about a pod that got its node then.
+    fn covers(&self, came: Option<Timestamp>) -> bool {
+        came.is_none_or(|came| came <= self.up_to)
     }
 }
 

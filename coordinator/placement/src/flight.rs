@@ -123,12 +123,21 @@ impl Flights {
         }
     }
 
-    /// Calls back those to nodes that have vanished, where it is sure that nothing was done and nothing is being tried.
-    pub fn recall(&mut self, is_there: impl Fn(&str) -> bool) {
+    /// Calls back those to nodes that have vanished, where it is sure that nothing was done and nothing is being tried. Whose
+    /// they were.
+    pub fn recall(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<Name> {
         let may_stay = |flight: &Flight| {
             flight.unsure || flight.again.is_none() || is_there(&flight.bind.node)
         };
-        self.flights.retain(|_, flight| may_stay(flight));
+        let mut recalled = Vec::new();
+        self.flights.retain(|pod, flight| {
+            let stays = may_stay(flight);
+            if !stays {
+                recalled.push(pod.clone());
+            }
+            stays
+        });
+        recalled
     }
 
     /// A binding that was never sent is given up: the pod is left alone for a while.

@@ -32,6 +32,8 @@ pub const GROUP: &str = "runai-gpu-group";
 pub const DEVICE: &str = "run.ai/reserve_for_gpu_index";
 /// Names of devices are shorter.
 const LONGEST_DEVICE: usize = 256;
+/// More of a reason is not told.
+const LONGEST_REASON: usize = 64;
 
 /// How devices are held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct Reservations {
     uses: HashMap<Name, Use>,
     users: BTreeMap<Spot, BTreeSet<Name>>,
     making: BTreeMap<Spot, Try>,
+    /// Where the kubelet does not take them.
+    refused: BTreeMap<Spot, Refused>,
     /// Pods whose device is not held any more, since when.
     bare: BTreeMap<Spot, Timestamp>,
     /// Sharers that were told to go, and when that is tried again.
@@ -113,6 +117,16 @@ enum How {
     Sent,
     /// It is there.
     Bound,
+}
+
+/// Reservations of a device that have ended before they had one.
+#[derive(Clone, Debug, Default)]
+struct Refused {
+    count: u32,
+    /// What the last one said of it.
+    why: String,
+    /// When the next one is made; none while that is to be reckoned.
+    again: Option<Timestamp>,
 }
 
 /// A write that is being tried.
@@ -194,9 +208,20 @@ impl Reservations {
         };
         let text = pod.metadata.annotations.get(DEVICE);
         let device = text.filter(|text| is_device(text)).map(ToOwned::to_owned);
+        if device.is_some() {
+            self.refused.remove(&spot);
+        }
         let list = self.held.entry(spot.clone()).or_default();
         let at = list.iter().position(|held| held.pod == key && held.uid == pod.metadata.uid);
-        match at.and_then(|at| list.get_mut(at)) {
+        let known = at.and_then(|at| list.get_mut(at));
+        let ended = |held: &Held| held.phase == Stage::Ended;
+        if phase == Stage::Ended && device.is_none() && !known.as_deref().is_some_and(ended) {
+            let refused = self.refused.entry(spot.clone()).or_default();
+            refused.count = refused.count.saturating_add(1);
+            (refused.why, refused.again) =
+                (pod.status.reason.chars().take(LONGEST_REASON).collect(), None);
+        }
+        match known {
             Some(held) => {
                 held.marking = held.marking.filter(|_| device.is_none());
                 (held.device, held.phase) = (device, phase);
@@ -354,10 +379,27 @@ impl Reservations {
     ) -> BTreeMap<Box<str>, i128> {
         let spots: BTreeSet<Spot> = self.users.keys().cloned().chain(promised).collect();
         let mut counts: BTreeMap<Box<str>, i128> = BTreeMap::new();
-        for spot in spots.into_iter().filter(|spot| !self.held.contains_key(spot)) {
+        let holds = |held: &Held| held.phase != Stage::Ended;
+        let is_held = |spot: &Spot| self.held.get(spot).into_iter().flatten().any(holds);
+        for spot in spots.into_iter().filter(|spot| !is_held(spot)) {
             *counts.entry(spot.node).or_default() += 1;
         }
         counts
+    }
+
+    /// Pods that have a part of a device which a reservation of these identities holds, and which that is.
+    pub(crate) fn users_of<'a, T>(
+        &'a self,
+        node: &'a str,
+        held: &'a BTreeMap<String, T>,
+    ) -> impl Iterator<Item = (&'a Name, &'a T)> {
+        let here = self.held.range(Spot::new(node, "")..);
+        let here = here.take_while(move |(spot, _)| &*spot.node == node);
+        here.flat_map(move |(spot, list)| {
+            let of = list.iter().find_map(|one| held.get(&one.uid));
+            let users = of.and_then(|_| self.users.get(spot)).into_iter().flatten();
+            users.filter_map(move |user| Some((user, of?)))
+        })
     }
 
     /// The names of all reservation pods, also of those that have ended.
@@ -402,6 +444,19 @@ mod tests {
         assert_eq!(one, Spot::new("node-1", "group").pod());
         assert_ne!(one, Spot::new("node-2", "group").pod());
         assert_eq!(one.len(), "gpu-reservation-".len() + 16);
+    }
+
+    #[test]
+    fn a_reservation_that_has_ended_holds_nothing() {
+        let (spot, mut known) = (Spot::new("n", "group"), Reservations::default());
+        let mut pod = Pod::default();
+        pod.metadata.name = spot.pod();
+        known.put(&pod, spot.clone());
+        known.wait(&name("team", "a"), "uid", vec![spot.clone()], Timestamp::UNIX_EPOCH);
+        assert!(known.unheld(std::iter::empty()).is_empty());
+        pod.status.phase = Phase::Failed;
+        known.put(&pod, spot);
+        assert_eq!(known.unheld(std::iter::empty()), BTreeMap::from([("n".into(), 1)]));
     }
 
     #[test]

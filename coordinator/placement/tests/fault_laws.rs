@@ -2,7 +2,7 @@
 //! whoever leads and whatever is lost.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::fault::{ACTION, Care, Note};
@@ -33,7 +33,8 @@ enum Step {
 
 enum Order {
     Note(Note),
-    Evict(Evict),
+    /// For the restart that was written when it was ordered: it may be done much later.
+    Evict(Evict, Timestamp),
 }
 
 struct Truth {
@@ -48,15 +49,15 @@ struct World {
     skew: SignedDuration,
     cluster: Cluster,
     pods: BTreeMap<String, Truth>,
-    marks: BTreeMap<String, [(&'static str, String); 2]>,
+    marks: BTreeMap<String, [(&'static str, String); 3]>,
     struck: Option<String>,
     ready: [bool; NODES],
     orders: Vec<Order>,
     made: usize,
     /// Restarts for which somebody has gone: when they were decided.
-    restarts: BTreeMap<String, Vec<Timestamp>>,
-    /// How many pods had been made when the first went for the last of them.
-    before: BTreeMap<String, usize>,
+    restarts: BTreeMap<String, BTreeSet<Timestamp>>,
+    /// How many pods had been made when the first went for each of them.
+    before: BTreeMap<(String, Timestamp), usize>,
     evicted: usize,
 }
 
@@ -90,6 +91,7 @@ impl World {
     fn begin(&mut self) {
         let care = Care {
             grace: SignedDuration::from_secs(5),
+            node_grace: SignedDuration::from_secs(5),
             cool_down: SignedDuration::from_secs(COOL_DOWN),
             ..Care::default()
         };
@@ -187,10 +189,10 @@ impl World {
                     self.put_group(&gang);
                 }
             }
-            Order::Evict(evict) => {
+            Order::Evict(evict, restart) => {
                 let pod = evict.pod.1.to_string();
                 if self.pods.get(&pod).is_some_and(|truth| truth.uid == evict.uid) {
-                    self.law(&pod);
+                    self.law(&pod, restart);
                     self.evicted += 1;
                     self.pods.remove(&pod);
                     self.cluster.evicted(&evict.pod, &evict.uid, &answer, self.now);
@@ -201,20 +203,16 @@ impl World {
     }
 
     /// What must hold whenever a pod goes.
-    fn law(&mut self, pod: &str) {
+    fn law(&mut self, pod: &str, restart: Timestamp) {
         let gang = pod.split('-').next().unwrap();
         let policy = GANGS.iter().find(|(name, _)| *name == gang).unwrap().1;
         assert_ne!(policy, "none", "{pod} goes by policy none");
-        let last: Timestamp = self.marks[gang][0].1.parse().unwrap();
-        let restarts = self.restarts.entry(gang.to_owned()).or_default();
-        if restarts.last() != Some(&last) {
-            restarts.push(last);
-            self.before.insert(gang.to_owned(), self.made);
-        }
+        self.restarts.entry(gang.to_owned()).or_default().insert(restart);
+        let before = *self.before.entry((gang.to_owned(), restart)).or_insert(self.made);
         let number: usize = self.pods[pod].uid.parse().unwrap();
         assert!(
-            number <= self.before[gang],
-            "{pod} has come after the restart of {last} and goes within its cool-down"
+            number <= before,
+            "{pod} has come after the restart of {restart} and goes within its cool-down"
         );
     }
 
@@ -238,7 +236,11 @@ impl World {
             Step::Cycle => {
                 let cycle = self.cluster.cycle(self.now);
                 let faults = cycle.evictions.into_iter().filter(|one| one.why.action == ACTION);
-                self.orders.extend(faults.map(Order::Evict));
+                for evict in faults {
+                    let gang = evict.pod.1.split('-').next().unwrap();
+                    let restart = self.marks[gang][0].1.parse().unwrap();
+                    self.orders.push(Order::Evict(evict, restart));
+                }
                 self.orders.extend(cycle.notes.into_iter().map(Order::Note));
             }
             Step::Do(at, heard) => self.order(at, heard),
@@ -248,7 +250,7 @@ impl World {
                     Order::Note(note) => {
                         self.cluster.noted(&note.group, note.restart.at, &refused, self.now);
                     }
-                    Order::Evict(evict) => {
+                    Order::Evict(evict, _) => {
                         self.cluster.evicted(&evict.pod, &evict.uid, &refused, self.now);
                     }
                 }
@@ -287,8 +289,8 @@ proptest! {
             world.step(step);
         }
         for (gang, restarts) in &world.restarts {
-            for pair in restarts.windows(2) {
-                let apart = pair[1].duration_since(pair[0]).as_secs();
+            for (first, second) in restarts.iter().zip(restarts.iter().skip(1)) {
+                let apart = second.duration_since(*first).as_secs();
                 prop_assert!(apart >= COOL_DOWN, "{} was restarted {} s apart", gang, apart);
             }
         }

@@ -53,6 +53,7 @@ fn cluster(policy: Value) -> Cluster {
     let care = Care {
         policy: Policy::None,
         grace: SignedDuration::from_secs(10),
+        node_grace: SignedDuration::from_secs(60),
         cool_down: SignedDuration::from_secs(300),
     };
     let mut cluster = Cluster::new(Settings { faults: care, ..Settings::default() });
@@ -165,6 +166,44 @@ fn pods_that_have_come_since_are_left_alone_until_the_cool_down_is_over() {
     assert_eq!(cluster.cycle(at(410)).notes.len(), 1);
 }
 
+/// A pod that was made and got its node then.
+fn bound(name: &str, node: &str, made: i64, then: i64) -> Object {
+    let Object::Pod(pod) = pod(name, node, made) else { panic!("no pod") };
+    let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"},
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": at(then)}]});
+    let status = serde_json::from_value(status).unwrap();
+    Object::Pod(Box::new(muster_scheduler::input::Pod { status, ..*pod }))
+}
+
+#[test]
+fn a_pod_that_waited_for_a_node_when_its_gang_was_restarted_is_left_alone_when_it_has_one() {
+    let mut before = cluster(says("gang"));
+    before.put(bound("gang-0", "a", 0, 1));
+    before.put(bound("gang-1", "b", 0, 1));
+    before.put(pod("gang-2", "", 0));
+    strike(&mut before, Some("gang-0-0"));
+    before.cycle(at(100));
+    let cycle = before.cycle(at(110));
+    noted(&mut before, &cycle, at(110));
+    assert_eq!(gone(&before.cycle(at(111))), ["gang-0", "gang-1"]);
+    // Whoever leads next reads what is written.
+    let mut written = says("gang");
+    for (key, text) in cycle.notes[0].annotations() {
+        written[key] = text.into();
+    }
+    let mut after = cluster(written);
+    for cluster in [&mut before, &mut after] {
+        for pod_name in ["gang-0", "gang-1"] {
+            cluster.remove(Kind::Pod, &name("team", pod_name));
+        }
+        cluster.put(bound("gang-0", "c", 111, 113));
+        cluster.put(bound("gang-2", "b", 0, 113));
+        for seconds in 114..130 {
+            assert!(gone(&cluster.cycle(at(seconds))).is_empty(), "after {seconds} s");
+        }
+    }
+}
+
 #[test]
 fn a_leader_that_comes_after_ends_what_was_begun_and_begins_nothing_anew() {
     let mut cluster = cluster(json!({"muster.dev/fault-policy": "gang",
@@ -173,6 +212,72 @@ fn a_leader_that_comes_after_ends_what_was_begun_and_begins_nothing_anew() {
     cluster.remove(Kind::Pod, &name("team", "gang-0"));
     cluster.put(pod("gang-0", "c", 111));
     assert_eq!(gone(&cluster.cycle(at(112))), ["gang-1"]);
+}
+
+/// Strikes the gang from then on and says when it is restarted, each time by another leader that reads what is written.
+fn restarts(until: i64) -> Vec<(i64, u32)> {
+    let (mut written, mut made, mut all) = (says("gang"), 0, Vec::new());
+    let mut now = 100;
+    while now < until {
+        let mut cluster = cluster(written.clone());
+        cluster.put(pod("gang-0", "a", made));
+        cluster.put(pod("gang-1", "b", made));
+        strike(&mut cluster, Some(&format!("gang-0-{made}")));
+        let note = loop {
+            now += 10;
+            let cycle = cluster.cycle(at(now));
+            assert!(gone(&cycle).is_empty(), "after {now} s");
+            if let Some(note) = cycle.notes.into_iter().next() {
+                break note;
+            }
+        };
+        for (key, text) in note.annotations() {
+            written[key] = text.into();
+        }
+        all.push((now, note.restart.count));
+        made = now + 2;
+    }
+    all
+}
+
+#[test]
+fn restarts_in_a_row_come_slower_and_slower() {
+    let all = restarts(20_000);
+    let apart: Vec<i64> = all.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert_eq!(apart[..6], [300, 600, 1200, 2400, 3600, 3600]);
+    assert_eq!(all[4].1, 5);
+}
+
+#[test]
+fn a_restart_after_hours_is_the_first_again() {
+    let mut cluster =
+        cluster(json!({"muster.dev/fault-policy": "gang", "muster.dev/fault-restart": at(0),
+        "muster.dev/fault-restart-up-to": at(-10), "muster.dev/fault-restarts": "9"}));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(3000));
+    assert!(cluster.cycle(at(3599)).notes.is_empty());
+    let trouble = cluster.faults().trouble(&(Dialect::Kai, name("team", "gang"))).unwrap();
+    assert!(trouble.message.ends_with("(restart 9 in a row)"), "{}", trouble.message);
+    strike(&mut cluster, None);
+    cluster.cycle(at(7200));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(7201));
+    assert_eq!(cluster.cycle(at(7211)).notes[0].restart.count, 1);
+}
+
+#[test]
+fn no_restart_begins_while_the_note_of_one_before_is_on_its_way() {
+    let mut cluster = cluster(says("gang"));
+    strike(&mut cluster, Some("gang-0-0"));
+    cluster.cycle(at(100));
+    let note = cluster.cycle(at(110)).notes.remove(0);
+    for seconds in (120..1000).step_by(20) {
+        assert!(cluster.cycle(at(seconds)).notes.is_empty(), "after {seconds} s");
+    }
+    let failed = Outcome::Failed("no answer".to_owned());
+    cluster.noted(&note.group, note.restart.at, &failed, at(1000));
+    let next = cluster.cycle(at(1010)).notes.remove(0).restart;
+    assert_eq!((next.at, next.count), (at(1010), 1));
 }
 
 #[test]
@@ -207,10 +312,58 @@ fn a_node_that_is_not_ready_or_gone_is_a_fault_and_one_that_comes_back_in_time_i
         assert!(cluster.faults().trouble(&group).is_none());
         go(&mut cluster);
         cluster.cycle(at(200));
-        let cycle = cluster.cycle(at(210));
-        noted(&mut cluster, &cycle, at(210));
-        assert_eq!(gone(&cluster.cycle(at(211))), ["gang-1"]);
+        assert!(cluster.cycle(at(259)).notes.is_empty(), "nodes have longer than devices");
+        let cycle = cluster.cycle(at(260));
+        noted(&mut cluster, &cycle, at(260));
+        assert_eq!(gone(&cluster.cycle(at(261))), ["gang-1"]);
     }
+}
+
+#[test]
+fn nobody_goes_while_most_nodes_are_bad_and_it_is_said() {
+    let mut cluster = cluster(says("evict"));
+    let trouble = |cluster: &Cluster| {
+        let trouble = cluster.faults().trouble(&(Dialect::Kai, name("team", "gang")));
+        trouble.unwrap().message.clone()
+    };
+    for bad in ["a", "b"] {
+        cluster.put(node(bad, false));
+    }
+    cluster.remove(Kind::Node, &name("", "c"));
+    cluster.put(pod("gang-2", "c", 0));
+    for seconds in (100..1000).step_by(10) {
+        let cycle = cluster.cycle(at(seconds));
+        assert!(cycle.notes.is_empty() && gone(&cycle).is_empty(), "after {seconds} s");
+    }
+    let said = trouble(&cluster);
+    assert!(said.ends_with("; not now: 3 of 3 nodes are not ready or gone"), "{said}");
+    // One is well again: two of three may well be bad at once.
+    cluster.put(node("c", true));
+    let cycle = cluster.cycle(at(1000));
+    assert_eq!(cycle.notes.len(), 1);
+    assert!(!trouble(&cluster).contains("not now"));
+    // What was begun does not go on either while most are bad.
+    noted(&mut cluster, &cycle, at(1000));
+    cluster.put(node("c", false));
+    assert!(gone(&cluster.cycle(at(1001))).is_empty());
+    cluster.put(node("c", true));
+    assert_eq!(gone(&cluster.cycle(at(1002))), ["gang-0", "gang-1"]);
+}
+
+#[test]
+fn a_node_that_cannot_be_read_gets_no_pods_and_those_that_it_has_stay() {
+    let mut cluster = cluster(says("gang"));
+    for name_of in ["b", "c"] {
+        cluster.set_aside(Kind::Node, &name("", name_of));
+    }
+    cluster.put(pod("gang-2", "", 0));
+    for seconds in [100, 200, 300] {
+        let cycle = cluster.cycle(at(seconds));
+        assert!(cycle.notes.is_empty() && gone(&cycle).is_empty() && cycle.binds.is_empty());
+    }
+    assert_eq!(cluster.faults().struck(), 0);
+    cluster.put(node("c", true));
+    assert_eq!(cluster.cycle(at(301)).binds[0].node, "c");
 }
 
 #[test]

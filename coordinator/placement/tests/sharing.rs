@@ -251,6 +251,38 @@ fn pods_whose_reservation_somebody_took_away_go_after_a_while() {
 }
 
 #[test]
+fn pods_that_share_a_faulty_device_are_struck_and_others_are_not() {
+    let mut cluster = cluster(8);
+    let policy = |name: &str| {
+        json!({"apiVersion": "scheduling.run.ai/v2alpha2", "metadata":
+        {"name": name, "namespace": "team", "uid": name, "annotations": {"muster.dev/fault-policy": "evict"}},
+        "spec": {"queue": "q", "minMember": 1}})
+    };
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let bind = cycle(&mut cluster, at(1)).1.binds[0].clone();
+    put(&mut cluster, "Pod", bound(half("b"), &bind));
+    share(&mut cluster, "c", "GPU-1", at(2));
+    for group in ["a", "b", "c"] {
+        put(&mut cluster, "PodGroup", policy(group));
+    }
+    // The agent knows only the reservation.
+    let hit = [(format!("{}-uid", make.pod.1), "device 0: lost".to_owned())];
+    cluster.hold("n", hit.into());
+    cluster.cycle(at(3));
+    assert_eq!(cluster.faults().struck(), 2);
+    let cycle = cluster.cycle(at(13));
+    let mut groups: Vec<&str> = cycle.notes.iter().map(|note| &*note.group.1.1).collect();
+    groups.sort_unstable();
+    assert_eq!(groups, ["a", "b"]);
+    for note in &cycle.notes {
+        cluster.noted(&note.group, note.restart.at, &Outcome::Done, at(13));
+    }
+    let gone: Vec<_> = cluster.cycle(at(14)).evictions.into_iter().map(|one| one.pod).collect();
+    assert_eq!(gone, [name("team", "a"), name("team", "b")]);
+}
+
+#[test]
 fn one_that_has_ended_is_replaced() {
     let mut cluster = cluster(8);
     submit(&mut cluster, half("a"));
@@ -266,6 +298,74 @@ fn one_that_has_ended_is_replaced() {
     );
     cluster.remove(Kind::Pod, &make.pod);
     assert_eq!(cluster.share(at(2)).make, [make]);
+}
+
+#[test]
+fn reservations_that_the_kubelet_does_not_take_are_made_slower_and_given_up_with_the_reason() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    let (mut now, mut made) = (at(0), 1);
+    let given_up = loop {
+        let mut refused = reservation(&make, None);
+        refused["metadata"]["uid"] = format!("refused-{made}").into();
+        refused["status"] = json!({"phase": "Failed", "reason": "UnexpectedAdmissionError"});
+        put(&mut cluster, "Pod", refused);
+        let steps = cluster.share(now);
+        if let Some((_, why)) = steps.given_up.first() {
+            break why.clone();
+        }
+        assert_eq!(steps.release[0].pod, make.pod);
+        cluster.remove(Kind::Pod, &make.pod);
+        assert!(cluster.share(now).make.is_empty(), "not at once");
+        let next = cluster.next().unwrap();
+        assert!(next > now);
+        now = next;
+        assert_eq!(cluster.share(now).make, [make.clone()]);
+        made += 1;
+    };
+    assert_eq!(made, 3);
+    assert!(now > at(2) && now < at(10), "{now}");
+    assert!(
+        given_up.contains("has ended 3 times before it had a device (UnexpectedAdmissionError)")
+    );
+    assert!(cluster.flights().is_empty());
+}
+
+#[test]
+fn one_that_may_have_been_made_holds_its_device_though_a_later_try_is_refused() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(0));
+    assert_eq!(cluster.share(at(2)).make.len(), 1);
+    cluster.made(&make.spot, &Outcome::Failed("quota".to_owned()), at(2));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    submit(&mut cluster, whole("w"));
+    for seconds in [3, 10, 20] {
+        assert!(cycle(&mut cluster, at(seconds)).0.is_empty(), "after {seconds} s");
+    }
+    // The watch shows it, and that it is gone.
+    put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.share(at(21));
+    cluster.remove(Kind::Pod, &make.pod);
+    assert_eq!(cycle(&mut cluster, at(22)).0.len(), 1);
+}
+
+#[test]
+fn a_binding_that_is_called_back_because_its_node_is_gone_needs_no_device() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    put(&mut cluster, "Pod", reservation(&steps.make[0], Some("GPU-0")));
+    let bind = cluster.share(at(1)).binds[0].clone();
+    cluster.landed(&bind.pod, &bind.uid, Outcome::Failed("500".to_owned()), at(1));
+    cluster.remove(Kind::Node, &name("", "n"));
+    cluster.cycle(at(2));
+    assert!(cluster.flights().is_empty());
+    assert_eq!(cluster.share(at(2)).release[0].pod, steps.make[0].pod);
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl Desk {
             }
             Change::Ungrouped(name, text) => self.intake.take(&self.cluster, name, text),
             Change::Unreadable(kind, name, why) => {
-                self.cluster.remove(kind, &name);
+                self.cluster.set_aside(kind, &name);
                 let object = shown(&name);
                 tracing::warn!(?kind, object, reason = "unreadable", "set aside: {why}");
             }
@@ -367,11 +367,16 @@ impl Desk {
                 Told::Marked(order.pod, order.uid, outcome)
             });
         }
-        for order in &lost {
+        for order in lost {
             let pod = shown(&order.pod);
             tracing::warn!(pod, reason = "reservation", "deleted: its device is not held any more");
+            let events = self.outlets.events.clone();
+            self.send(|writer| async move {
+                let outcome = reserve::lose(&writer, &events, &order).await;
+                Told::Released(order.pod, order.uid, outcome)
+            });
         }
-        for order in release.into_iter().chain(lost) {
+        for order in release {
             self.send(|writer| async move {
                 let outcome = reserve::release(&writer, &order).await;
                 Told::Released(order.pod, order.uid, outcome)

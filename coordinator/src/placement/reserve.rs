@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Pod};
 use kube::api::{Api, DeleteParams, Preconditions};
 use muster_placement::object::shown;
 use muster_placement::reservation::share::Share;
@@ -13,8 +13,12 @@ use muster_scheduler::input::Toleration;
 use serde_json::{Value, json};
 
 use super::bind::outcome;
+use crate::events::Events;
 use crate::hub::Hub;
 use crate::write::{WriteError, Writer};
+
+/// Event of a pod: it goes because its device is not held any more.
+pub const DEVICE_NOT_HELD: &str = "DeviceNotHeld";
 
 /// What reservation pods run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +123,27 @@ pub async fn release(writer: &Writer, release: &Release) -> Outcome {
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     let api: Api<Pod> = Api::namespaced(writer.client().clone(), &release.pod.0);
     outcome(writer.delete(&api, &release.pod.1, &params).await)
+}
+
+/// Lets a pod go whose device is not held any more, and says so on it.
+pub async fn lose(writer: &Writer, events: &Events, lost: &Release) -> Outcome {
+    let outcome = release(writer, lost).await;
+    if outcome == Outcome::Done {
+        let message = "it is deleted: the reservation pod of the device that it has a part of is gone, and others may be given the device";
+        events.warning(&reference(lost), DEVICE_NOT_HELD, message.to_owned()).await;
+    }
+    outcome
+}
+
+fn reference(pod: &Release) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        namespace: Some(pod.pod.0.to_string()),
+        name: Some(pod.pod.1.to_string()),
+        uid: Some(pod.uid.clone()),
+        ..ObjectReference::default()
+    }
 }
 
 /// Gives a pod what it needs to find its devices: its ConfigMaps, then its labels. Nothing is bound yet.

@@ -105,6 +105,8 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     let faults = Care {
         policy: args.fault_policy.into(),
         grace: SignedDuration::try_from(args.fault_grace).context("--fault-grace")?,
+        node_grace: SignedDuration::try_from(args.fault_node_grace)
+            .context("--fault-node-grace")?,
         cool_down: SignedDuration::try_from(args.fault_cool_down).context("--fault-cool-down")?,
     };
     let placement = scheduling(

@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::{Dialect, Phase, Pod, PodGroup};
 use muster_scheduler::reason::Eviction;
 
-use super::{ACTION, AGAIN, Bad, Group, Known, Note, Noted, Policy, Restart, SETTLED, Trouble};
+use super::{
+    ACTION, AGAIN, Bad, FEW, Group, Known, Note, Noted, Policy, Restart, SETTLED, Trouble,
+};
 use crate::cluster::Cluster;
 use crate::names::FAULT_POLICY;
 use crate::object::{self, Kind, Name, name_of, shown};
@@ -19,7 +21,8 @@ const NAMED: usize = 3;
 struct Member {
     pod: Name,
     uid: String,
-    made: Option<Timestamp>,
+    /// When it got its node; when it was made, if nobody says that.
+    came: Option<Timestamp>,
     /// The policy that it names.
     says: Option<String>,
 }
@@ -38,20 +41,24 @@ impl Cluster {
     /// Orders what is to be done about faults.
     pub(crate) fn judge(&mut self, cycle: &mut Cycle, now: Timestamp) {
         let care = self.settings.faults;
-        self.faults.restarts.retain(|_, known| known.restart.is_cooling(now, care.cool_down));
+        let is_cooling = |known: &Known| known.restart.is_cooling(now, care.cool_down);
+        self.faults.restarts.retain(|_, known| known.restart.is_recent(now, care.cool_down));
         let struck = self.struck(now);
+        let cooling = self.faults.restarts.iter().filter(|(_, known)| is_cooling(known));
         let groups: BTreeSet<Group> =
-            struck.keys().chain(self.faults.restarts.keys()).cloned().collect();
+            struck.keys().chain(cooling.map(|(group, _)| group)).cloned().collect();
         let members = self.members(&groups);
         self.meet(members.values().flatten(), now);
+        let outage = self.outage();
         let mut troubles = BTreeMap::new();
         for group in groups {
             let struck = struck.get(&group).map(Vec::as_slice).unwrap_or_default();
             let members = members.get(&group).map(Vec::as_slice).unwrap_or_default();
             let Some(object) = self.pod_group(group.0, &group.1) else { continue };
             let (policy, uid) = (self.policy(object, struck, members), object.metadata.uid.clone());
-            let known = self.faults.restarts.get(&group).copied();
-            let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down);
+            let last = self.faults.restarts.get(&group).copied();
+            let known = last.filter(is_cooling);
+            let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down, outage);
             if let Some(trouble) = &trouble {
                 troubles.insert(group.clone(), trouble.clone());
             }
@@ -61,20 +68,26 @@ impl Cluster {
                     let lasting = |one: &&Struck| self.is_lasting(one, now);
                     let pods: Vec<&Member> = match policy {
                         Policy::Gang => members.iter().collect(),
+                        _ if outage.is_some() => Vec::new(),
                         _ => struck.iter().filter(lasting).map(|one| &one.pod).collect(),
                     };
                     self.end(cycle, &group, &restart, policy, &pods, now);
                 }
                 // Nobody has gone yet for one that could not be written.
                 (None | Some(Known { noted: Noted::Again(_), .. }), Some(why))
-                    if known.is_none_or(|known| known.may_begin(now))
+                    // One that is still on its way would be written over the next.
+                    if last.is_none_or(|last| last.noted != Noted::OnItsWay)
+                        && outage.is_none()
+                        && known.is_none_or(|known| known.may_begin(now))
                         && struck.iter().any(|one| {
                             self.is_lasting(one, now) && self.is_settled(&one.pod, now)
                         }) =>
                 {
                     let settled = members.iter().filter(|one| self.is_settled(one, now));
-                    let newest = settled.filter_map(|one| one.made).max();
-                    let restart = Restart { at: now, up_to: newest.unwrap_or(Timestamp::MIN) };
+                    let newest = settled.filter_map(|one| one.came).max();
+                    let up_to = newest.unwrap_or(Timestamp::MIN);
+                    let count = last.map_or(1, |last| last.next());
+                    let restart = Restart { at: now, up_to, count };
                     self.begin(cycle, Note { group, uid, restart, policy, why });
                 }
                 _ => {}
@@ -93,11 +106,22 @@ impl Cluster {
         }
         let (mut all, mut since) = (BTreeMap::<Group, Vec<Struck>>::new(), faults.since.clone());
         let (mut seen, mut used) = (BTreeSet::new(), BTreeSet::new());
+        // A shared device is its reservation's: to the agent, nobody else holds it.
+        let shared: BTreeMap<(&str, &Name), &String> = faults
+            .hits
+            .iter()
+            .flat_map(|(node, pods)| {
+                let users = self.reservations.users_of(node, pods);
+                users.map(|(user, what)| ((node.as_str(), user), what))
+            })
+            .collect();
         for pod in self.input.pods.iter().filter(|pod| runs(pod)) {
             let (node, uid) = (pod.spec.node_name.as_str(), &pod.metadata.uid);
             let bad = faults.bad.get(node).copied();
             used.extend(bad.map(|_| node));
             let hit = faults.hits.get(node).and_then(|pods| pods.get(uid));
+            let by_share = || shared.get(&(node, &name_of(&pod.metadata))).copied();
+            let hit = hit.or_else(|| if shared.is_empty() { None } else { by_share() });
             let (bad, what) = match (hit, bad) {
                 (Some(what), _) => (Bad::DeviceFaulty, what.clone()),
                 (None, Some(bad)) => (bad, bad.to_string()),
@@ -131,7 +155,20 @@ impl Cluster {
     }
 
     fn is_lasting(&self, struck: &Struck, now: Timestamp) -> bool {
-        now.duration_since(struck.since) >= self.settings.faults.grace
+        let care = &self.settings.faults;
+        let grace = match struck.bad {
+            Bad::DeviceFaulty => care.grace,
+            Bad::NodeNotReady | Bad::NodeGone => care.grace.max(care.node_grace),
+        };
+        now.duration_since(struck.since) >= grace
+    }
+
+    /// How many nodes are bad, and of how many, if that is most of them.
+    fn outage(&self) -> Option<(usize, usize)> {
+        let bad = self.faults.bad.len();
+        let gone = self.faults.bad.keys().filter(|node| self.node(node).is_none()).count();
+        let all = self.input.nodes.len() + gone;
+        (bad > FEW && bad * 2 > all).then_some((bad, all))
     }
 
     fn is_settled(&self, pod: &Member, now: Timestamp) -> bool {
@@ -211,10 +248,10 @@ impl Cluster {
     ) {
         let going: BTreeSet<Name> = cycle.evictions.iter().map(|one| one.pod.clone()).collect();
         let again = now.saturating_add(AGAIN).unwrap_or(now);
-        for Member { pod, uid, made, .. } in pods {
+        for Member { pod, uid, came, .. } in pods {
             let asked = self.faults.asked.get(pod);
             let waits = asked.is_some_and(|(of, again)| of == uid && *again > now);
-            if waits || going.contains(pod) || !restart.covers(*made) {
+            if waits || going.contains(pod) || !restart.covers(*came) {
                 continue;
             }
             self.faults.asked.insert(pod.clone(), (uid.clone(), again));
@@ -248,6 +285,12 @@ impl Known {
     fn may_begin(&self, now: Timestamp) -> bool {
         matches!(self.noted, Noted::Again(at) if at <= now)
     }
+
+    /// Which one in a row the next is. One that could not be written is none.
+    fn next(&self) -> u32 {
+        let count = self.restart.count;
+        if self.noted == Noted::Done { count.saturating_add(1) } else { count }
+    }
 }
 
 // === impl Member ===
@@ -258,7 +301,7 @@ impl Member {
         Self {
             pod: name_of(meta),
             uid: meta.uid.clone(),
-            made: meta.creation_timestamp,
+            came: pod.status.scheduled.max(meta.creation_timestamp),
             says: meta.annotations.get(FAULT_POLICY).map(str::to_owned),
         }
     }
@@ -277,6 +320,7 @@ fn trouble(
     policy: &Result<Policy, String>,
     known: Option<&Known>,
     cool_down: SignedDuration,
+    outage: Option<(usize, usize)>,
 ) -> Option<Trouble> {
     let first = struck.first()?;
     let named = struck.iter().take(NAMED).map(|one| format!("pod {}: {}", one.pod.pod.1, one.what));
@@ -291,11 +335,18 @@ fn trouble(
         Ok(Policy::Gang) => "the fault policy is gang: all pods are replaced".to_owned(),
         Err(why) => format!("{why}; nothing is done"),
     };
-    let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.made));
+    let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.came));
     if let Some(known) = known.filter(|_| struck.iter().any(came_since))
-        && let Ok(until) = known.restart.at.checked_add(cool_down)
+        && let Ok(until) = known.restart.at.checked_add(known.restart.rest(cool_down))
     {
-        then.push_str(&format!("; those that came since {} stay until {until}", known.restart.at));
+        let Restart { at, count, .. } = known.restart;
+        then.push_str(&format!("; those that came since {at} stay until {until}"));
+        if count > 1 {
+            then.push_str(&format!(" (restart {count} in a row)"));
+        }
+    }
+    if let Some((bad, all)) = outage.filter(|_| !matches!(policy, Ok(Policy::None) | Err(_))) {
+        then.push_str(&format!("; not now: {bad} of {all} nodes are not ready or gone"));
     }
     Some(Trouble { bad: first.bad, message: format!("{}{more}. {then}", named.join("; ")) })
 }

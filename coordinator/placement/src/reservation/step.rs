@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::Toleration;
 
-use super::{Held, How, Reservations, Settings, Spot, Stage, Try};
+use super::{Held, How, Refused, Reservations, Settings, Spot, Stage, Try};
 use crate::object::{Name, shown};
 use crate::orders::{Bind, Outcome};
 
@@ -13,6 +13,8 @@ use crate::orders::{Bind, Outcome};
 const FIRST: SignedDuration = SignedDuration::from_millis(500);
 /// One that was made and that the watch has not shown after this is made again.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(60);
+/// A device whose reservations have ended so often is given up.
+const REFUSALS: u32 = 3;
 /// The longest.
 const LONGEST: SignedDuration = SignedDuration::from_secs(10);
 
@@ -80,14 +82,26 @@ pub(crate) struct Seen {
     pub ended: Vec<(Name, String, Option<String>)>,
 }
 
+// === impl Refused ===
+
+impl Refused {
+    fn message(&self, spot: &Spot, settings: &Settings) -> String {
+        let (pod, node) = (shown(&super::pod_of(spot, settings)), &spot.node);
+        let why = if self.why.is_empty() { "no reason given" } else { self.why.as_str() };
+        format!(
+            "reservation pod {pod} on {node} has ended {} times before it had a device ({why}): look at the kubelet and the device plugin of {node}",
+            self.count
+        )
+    }
+}
+
 // === impl Try ===
 
 impl Try {
     /// When it may be tried after a failure.
     fn fail(&mut self, now: Timestamp) -> Timestamp {
-        let wait = FIRST.saturating_mul(1 << self.tries.min(8)).min(LONGEST);
+        let at = later(now, self.tries);
         self.tries = self.tries.saturating_add(1);
-        let at = now.saturating_add(wait).unwrap_or(now);
         self.again = Some(at);
         at
     }
@@ -106,6 +120,12 @@ impl Try {
             Some(_) => false,
         }
     }
+}
+
+/// When something is tried again that has failed so often before.
+fn later(now: Timestamp, tries: u32) -> Timestamp {
+    let wait = FIRST.saturating_mul(1 << tries.min(8)).min(LONGEST);
+    now.saturating_add(wait).unwrap_or(now)
 }
 
 // === impl Reservations ===
@@ -152,6 +172,9 @@ impl Reservations {
                 None
             } else if gone {
                 Some(format!("the reservation of device {} on {} is gone", spot.group, spot.node))
+            } else if let Some(refused) = self.refused.get(spot).filter(|one| one.count >= REFUSALS)
+            {
+                Some(refused.message(spot, settings))
             } else if until <= now {
                 Some(self.late(spot, settings))
             } else {
@@ -171,6 +194,9 @@ impl Reservations {
         requested: &impl Fn(&Spot) -> bool,
         seen: &mut Seen,
     ) {
+        if let Some(refused) = self.refused.get_mut(spot) {
+            refused.again.get_or_insert_with(|| later(now, refused.count));
+        }
         let used = self.users.contains_key(spot) || requested(spot);
         for held in self.held.get_mut(spot).into_iter().flatten() {
             let Held { pod, uid, .. } = &*held;
@@ -215,12 +241,21 @@ impl Reservations {
         }
         let waiting = self.users.get(spot).and_then(|users| users.first().cloned());
         let unsure = self.making.get(spot).is_some_and(|making| making.unsure);
+        if waiting.is_none() {
+            self.refused.remove(spot);
+        }
         if waiting.is_none() && !unsure {
             // What is being tried may still be done.
             let tried = self.making.get(spot).is_some_and(|making| making.again.is_some());
             if tried {
                 self.making.remove(spot);
             }
+            return;
+        }
+        if let Some(again) = self.refused.get(spot).and_then(|refused| refused.again)
+            && again > now
+        {
+            self.alarms.insert((again, spot.clone()));
             return;
         }
         let mut making = self.making.get(spot).copied();
@@ -322,10 +357,8 @@ impl Reservations {
                 return;
             }
             Outcome::Unsure(_) => making.unsure = true,
-            // Refused: a try before, of which nobody heard, would have been refused too.
-            Outcome::Failed(_) => making.unsure = false,
-            // One of the name is there, or is just leaving.
-            Outcome::Lost(_) => {}
+            // A try before, of which nobody heard, may have been done all the same. Or one of the name is there, or is just leaving.
+            Outcome::Failed(_) | Outcome::Lost(_) => {}
         }
         let at = making.fail(now);
         self.alarms.insert((at, spot.clone()));

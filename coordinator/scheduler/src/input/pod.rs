@@ -1,6 +1,7 @@
 //! Pods.
 
-use serde::Deserialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
 
 use super::{
     Affinity, Env, EnvFrom, LabelSelector, Labels, ResourceList, Resources, Toleration, Volume,
@@ -76,6 +77,8 @@ pub struct PodSpec {
 pub struct PodStatus {
     /// How far it is.
     pub phase: Phase,
+    /// Why it is so, in a word.
+    pub reason: Box<str>,
     /// The node that somebody thinks it should have.
     pub nominated_node_name: String,
     /// The claims that were made for it.
@@ -83,6 +86,41 @@ pub struct PodStatus {
     pub resource_claim_statuses: Vec<PodClaimStatus>,
     /// The claim that stands for its extended resources.
     pub extended_resource_claim_status: Option<ExtendedClaimStatus>,
+    /// When it got its node: the condition `PodScheduled`, if it is true.
+    #[serde(rename = "conditions", deserialize_with = "scheduled")]
+    pub scheduled: Option<Timestamp>,
+}
+
+/// A condition of a pod, as far as it is read.
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: ConditionKind,
+    status: ConditionStatus,
+    #[serde(rename = "lastTransitionTime", default)]
+    since: Option<Timestamp>,
+}
+
+#[derive(PartialEq, Eq, Deserialize)]
+enum ConditionKind {
+    PodScheduled,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(PartialEq, Eq, Deserialize)]
+enum ConditionStatus {
+    True,
+    #[serde(other)]
+    Other,
+}
+
+fn scheduled<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    let conditions = Option::<Vec<Condition>>::deserialize(from)?.unwrap_or_default();
+    let scheduled = conditions
+        .into_iter()
+        .find(|one| one.kind == ConditionKind::PodScheduled && one.status == ConditionStatus::True);
+    Ok(scheduled.and_then(|one| one.since))
 }
 
 /// How far a pod is.

@@ -22,8 +22,12 @@ const RESTART: &str = "muster.dev/fault-restart";
 /// Nodes of eight NPUs; faults count at once.
 fn plan(nodes: u32, cool_down: SignedDuration) -> Plan {
     let mut choices = Choices::default();
-    choices.placement.cluster.faults =
-        Care { grace: SignedDuration::ZERO, cool_down, ..Care::default() };
+    choices.placement.cluster.faults = Care {
+        grace: SignedDuration::ZERO,
+        node_grace: SignedDuration::ZERO,
+        cool_down,
+        ..Care::default()
+    };
     World::new().nodes(nodes).choices(choices).agents()
 }
 
