@@ -373,10 +373,7 @@ impl Reservations {
     }
 
     /// How many devices of each node pods are to share that nothing holds yet, with those that are promised.
-    pub(crate) fn unheld<'a>(
-        &'a self,
-        promised: impl Iterator<Item = Spot>,
-    ) -> BTreeMap<Box<str>, i128> {
+    pub(crate) fn unheld(&self, promised: impl Iterator<Item = Spot>) -> BTreeMap<Box<str>, i128> {
         let spots: BTreeSet<Spot> = self.users.keys().cloned().chain(promised).collect();
         let mut counts: BTreeMap<Box<str>, i128> = BTreeMap::new();
         let holds = |held: &Held| held.phase != Stage::Ended;

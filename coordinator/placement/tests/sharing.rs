@@ -322,7 +322,7 @@ fn reservations_that_the_kubelet_does_not_take_are_made_slower_and_given_up_with
         let next = cluster.next().unwrap();
         assert!(next > now);
         now = next;
-        assert_eq!(cluster.share(now).make, [make.clone()]);
+        assert_eq!(cluster.share(now).make, std::slice::from_ref(&make));
         made += 1;
     };
     assert_eq!(made, 3);

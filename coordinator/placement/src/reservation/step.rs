@@ -68,6 +68,9 @@ pub struct Steps {
     pub given_up: Vec<(Name, String)>,
 }
 
+/// Devices of a pod: the group that shares each, and its name.
+pub(crate) type Devices = Vec<(Box<str>, String)>;
+
 /// What a look at what has changed comes to.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
@@ -77,7 +80,7 @@ pub(crate) struct Seen {
     pub release: Vec<Release>,
     pub lost: Vec<Release>,
     /// Pods that have their devices, by group.
-    pub ready: Vec<(Name, Vec<(Box<str>, String)>)>,
+    pub ready: Vec<(Name, Devices)>,
     /// Pods that do not get theirs: why, or none if they are not to get any.
     pub ended: Vec<(Name, String, Option<String>)>,
 }

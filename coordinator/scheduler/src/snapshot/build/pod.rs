@@ -57,7 +57,7 @@ impl<'a> Builder<'a> {
         // The names themselves are sorted: an object is looked at once, when its turn comes.
         let names = |pod: &'a Pod| (pod.metadata.namespace.as_str(), pod.metadata.name.as_str());
         let mut order: Vec<_> = input.pods.iter().map(|pod| (names(pod), pod)).collect();
-        order.sort_by(|(a, _), (b, _)| a.cmp(b));
+        order.sort_by_key(|(key, _)| *key);
         let scoped = self.parameters.groups_by_namespace;
         let mut tasks: Table<TaskId, Task> = Table::with_capacity(input.pods.len());
         let mut classes = Table::default();
