@@ -12,7 +12,7 @@
 //! there. Then the sandbox's controllers make Jobs and pods of the JobSets on the same cores, and what they write counts too.
 //!
 //! With `MUSTER_KUBECONFIG` the same is measured on a real cluster, and the loop sends the same writes to the same cluster: see
-//! [`real`].
+//! `real`.
 
 mod load;
 mod real;
