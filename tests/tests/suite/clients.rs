@@ -89,7 +89,7 @@ pub fn shipped(path: &str) -> Result<Vec<Value>> {
 
 /// Installs the shipped runtimes, and one of the namespace whose jobs fail at once; returns when the coordinators know them.
 async fn install_runtimes(world: &World) -> Result<()> {
-    for object in shipped("coordinator/trainer-public.yaml")? {
+    for object in shipped("trainer/trainer-public.yaml")? {
         world.create_if_missing(object).await?;
     }
     for runtime in shipped("runtimes")? {
