@@ -39,12 +39,7 @@ impl Cluster {
             let node = self.flights.node(pod, uid).and_then(|node| self.node(node));
             node.is_some() && known.is_some_and(|known| known.metadata.deletion_timestamp.is_none())
         };
-        let requested = |spot: &Spot| {
-            self.requests.values().filter(|request| !request.is_failed()).any(|request| {
-                *request.spec.selected_node == *spot.node
-                    && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
-            })
-        };
+        let requested = |spot: &Spot| self.is_requested(spot);
         let seen = reservations.look(&self.settings.reservation, now, stands, requested);
         self.reservations = reservations;
         let mut steps =
@@ -133,19 +128,20 @@ impl Cluster {
         }
     }
 
+    /// Whether a binding that somebody else wrote, and that may still come, has a part of this device.
+    fn is_requested(&self, spot: &Spot) -> bool {
+        self.requests.values().filter(|request| !request.is_failed()).any(|request| {
+            *request.spec.selected_node == *spot.node
+                && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
+        })
+    }
+
     /// To a cycle a reservation for nobody is a pod like others that is leaving, and one that may come into being is there.
     pub(crate) fn hold_devices(&mut self, now: Timestamp) -> HeldBack {
-        let requested = |spot: &Spot| {
-            let groups = |request: &muster_scheduler::input::BindRequest| {
-                *request.spec.selected_node == *spot.node
-                    && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
-            };
-            self.requests.values().any(groups)
-        };
         let lone: Vec<Name> = self
             .reservations
             .lone()
-            .filter(|(spot, _)| !requested(spot))
+            .filter(|(spot, _)| !self.is_requested(spot))
             .map(|(_, pod)| pod.clone())
             .collect();
         let mut held = HeldBack::default();
