@@ -382,33 +382,18 @@ fn the_index_leads_to_every_page() -> Result<()> {
     Ok(())
 }
 
-/// The alert rules ask for what is counted, and `docs/operations.md` says what to do about each.
+/// `docs/operations.md` says what to do about each alert. `suite::chart` compares their metrics with what is counted.
 #[test]
-fn every_alert_is_about_metrics_that_exist_and_is_explained() -> Result<()> {
-    let told = read("docs/reference/metrics.md")?;
+fn every_alert_is_explained() -> Result<()> {
     let help = read("docs/operations.md")?;
     let rules: Value = serde_saphyr::from_str(&read("deploy/chart/monitoring/alerts.yaml")?)?;
-    let name = regex::Regex::new(r"\b(?:muster|ranktable)_[a-z_]+")?;
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for group in rules["groups"].as_array().context("no groups")? {
         for rule in group["rules"].as_array().context("no rules")? {
             let alert = rule["alert"].as_str().context("no name")?;
-            let ask = rule["expr"].as_str().context("no expression")?;
             seen += 1;
             if !help.contains(&format!("`{alert}`")) {
                 wrong.push(format!("docs/operations.md does not explain {alert}"));
-            }
-            for found in name.find_iter(ask) {
-                let base = ["_bucket", "_sum", "_count"]
-                    .iter()
-                    .find_map(|end| found.as_str().strip_suffix(end))
-                    .unwrap_or(found.as_str());
-                if ![base, found.as_str()]
-                    .iter()
-                    .any(|name| told.contains(&format!("| `{name}` |")))
-                {
-                    wrong.push(format!("{alert}: nobody counts {}", found.as_str()));
-                }
             }
         }
     }
