@@ -37,6 +37,7 @@ build_binaries() {
         build_one prepare ./cmd/prepare "$flags"
         build_one pause ./cmd/pause "$flags"
         build_one devices ./cmd/devices "$flags"
+        build_one dns ./cmd/dns "$flags"
         build_one jobset-controller sigs.k8s.io/jobset "$flags"
         build_one kplane ./cmd/kplane "$flags"
         ln -sfn kplane "$BIN/kubectl"
