@@ -46,20 +46,19 @@ ready_etcd() { grep -q 'ready to serve client requests' "$RUN/log/etcd.log"; }
 
 # --- kube-apiserver
 
-# The endpoint reconciler is off because it refuses a loopback address; so the Service "kubernetes" has
-# no endpoints. With a node its address is the node's own, and pods find the API server there.
+# Without a node the endpoint reconciler is off because it refuses a loopback address; so the Service "kubernetes" has
+# no endpoints.
 launch_kube_apiserver() {
-    local port bind=127.0.0.1
+    local port bind=127.0.0.1 advertise=(--advertise-address=127.0.0.1 --endpoint-reconciler-type=none)
     if [[ ${node:-no} == yes ]]; then
-        bind=0.0.0.0 port=443 URL=https://$NODE_ADDRESS:443
+        bind=0.0.0.0 port=443 URL=https://$NODE_ADDRESS:443 advertise=("--advertise-address=$NODE_ADDRESS")
     else
         port=$(free_ports 1)
         URL=https://127.0.0.1:$port
     fi
     "$BIN/prepare" kubeconfigs "$PKI" "$URL"
     start_process kube-apiserver "$BIN/kplane" kube-apiserver \
-        --bind-address="$bind" --secure-port="$port" \
-        --advertise-address=127.0.0.1 --endpoint-reconciler-type=none \
+        --bind-address="$bind" --secure-port="$port" "${advertise[@]}" \
         --etcd-servers="https://127.0.0.1:$ETCD_PORT" --etcd-cafile="$PKI/ca.crt" \
         --etcd-certfile="$PKI/etcd-client.crt" --etcd-keyfile="$PKI/etcd-client.key" \
         --tls-cert-file="$PKI/kube-apiserver.crt" --tls-private-key-file="$PKI/kube-apiserver.key" \

@@ -2,7 +2,7 @@
 # The first process of a node, in new namespaces: arranges its mounts and its network, and waits for the end.
 # Nothing of it is seen outside: the kernel takes mounts and links away with the last process.
 set -euo pipefail
-run=$1 pause=$2 address=$3 service=$4
+run=$1 pause=$2 address=$3
 
 mount --make-rshared / # among the processes of the node; the machine is not a peer
 mount -t tmpfs -o mode=755 tmpfs /run
@@ -23,9 +23,11 @@ done
 ip link set lo up
 ip link add node0 type bridge
 ip address add "$address/24" dev node0
-ip address add "$service/32" dev node0
 ip link set node0 up
 ip route add default via "${address%.*}.254" dev node0
+
+# Pods of one bridge reach each other through Services as well: what they answer has to pass the proxy's rules.
+if [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]]; then echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; fi
 
 touch "$run/node/ready"
 exec "$pause"

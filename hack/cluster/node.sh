@@ -7,9 +7,11 @@
 # and the files in RUN.
 
 NODE=muster-node
-NODE_ADDRESS=10.254.0.1      # cmd/prepare has it in the certificates
-API_SERVICE_ADDRESS=10.96.0.1 # of the Service "kubernetes": an address of the node, so that pods reach it without a proxy
-NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 util-linux)
+NODE_ADDRESS=10.254.0.1 # cmd/prepare has it in the certificates
+DNS_SERVICE_ADDRESS=10.96.0.10
+POD_ADDRESSES=10.244.0.0/16
+NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 iptables util-linux)
+NODE_COMPONENTS=(devices dns kube-proxy kubelet containerd) # in the order in which they end
 NODE_DEVICES=(
     "huawei.com/Ascend910=$(printf 'Ascend910-%d,' 0 1 2 3 4 5 6 7)"
     "nvidia.com/gpu=$(printf 'GPU-11111111-2222-3333-4444-00000000%04x,' 0 1 2 3 4 5 6 7)"
@@ -21,7 +23,7 @@ why_no_node() {
     local program cni
     [[ $(uname -s) == Linux ]] || { echo "a node needs Linux" && return; }
     ((EUID == 0)) || { echo "a node needs root: it makes namespaces and control groups" && return; }
-    for program in containerd ctr runc busybox ip unshare nsenter; do
+    for program in containerd ctr runc busybox ip iptables unshare nsenter; do
         command -v "$program" >/dev/null ||
             { echo "$program is not installed; on Debian: hack/cluster/packages (apt-get install ${NODE_PACKAGES[*]})" && return; }
     done
@@ -102,7 +104,7 @@ launch_node() {
     rm -rf "$RUN/node"
     mkdir -p "$RUN/node/log" "$RUN/node/sysctl" "$RUN/sysroot/var/lib/kubelet"
     start_process node unshare --net --mount --pid --fork --kill-child --mount-proc --propagation private \
-        bash "$MODULE/node-init.sh" "$RUN" "$BIN/pause" "$NODE_ADDRESS" "$API_SERVICE_ADDRESS"
+        bash "$MODULE/node-init.sh" "$RUN" "$BIN/pause" "$NODE_ADDRESS"
     point_to_child node
 }
 
@@ -161,7 +163,7 @@ TOML
     cat >"$RUN/node/cni/10-pods.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/16"}]], "dataDir": "$RUN/node/addresses"}}]}
+   "ipam": {"type": "host-local", "ranges": [[{"subnet": "$POD_ADDRESSES"}]], "dataDir": "$RUN/node/addresses"}}]}
 JSON
     start_inside containerd containerd --config "$RUN/node/containerd.toml"
 }
@@ -203,6 +205,8 @@ failCgroupV1: false
 failSwapOn: false
 oomScoreAdj: 0
 resolvConf: ""
+clusterDNS: [$DNS_SERVICE_ADDRESS]
+clusterDomain: cluster.local
 volumePluginDir: $RUN/node/volume-plugins
 nodeStatusUpdateFrequency: 2s
 evictionHard: {memory.available: 50Mi, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}
@@ -215,6 +219,50 @@ YAML
 ready_kubelet() {
     [[ $("${ENTER[@]}" "$BIN/kubectl" get --raw /healthz --server http://127.0.0.1:10248) == ok ]] &&
         [[ $(admin get node "$NODE" --output 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') == True ]]
+}
+
+# --- Services and their names
+
+# Conntrack's limits are of the whole machine: they stay as they are.
+launch_kube_proxy() {
+    cat >"$RUN/node/proxy.yaml" <<YAML
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+clientConnection: {kubeconfig: $PKI/kube-proxy.kubeconfig}
+mode: iptables
+clusterCIDR: $POD_ADDRESSES
+hostnameOverride: $NODE
+healthzBindAddress: 127.0.0.1:10256
+metricsBindAddress: 127.0.0.1:10249
+conntrack: {maxPerCore: 0, min: 0}
+YAML
+    start_inside kube-proxy "$BIN/kplane" kube-proxy --config="$RUN/node/proxy.yaml"
+}
+
+ready_kube_proxy() { "${ENTER[@]}" "$BIN/kubectl" get --raw /healthz --server http://127.0.0.1:10256; }
+
+# CoreDNS beside the pods instead of in one: the Service has no selector, and its only endpoint is the node.
+launch_dns() {
+    sed "s/DNS_SERVICE_ADDRESS/$DNS_SERVICE_ADDRESS/; s/NODE_ADDRESS/$NODE_ADDRESS/" "$MODULE/dns.yaml" |
+        admin apply --server-side --force-conflicts --filename - >"$RUN/log/dns-manifests.log" 2>&1 ||
+        { show_log dns-manifests && fail "the Service of the name server could not be made"; }
+    cat >"$RUN/node/Corefile" <<COREFILE
+.:53 {
+    bind $NODE_ADDRESS
+    errors
+    ready 127.0.0.1:8181
+    kubernetes cluster.local in-addr.arpa {
+        kubeconfig $PKI/dns.kubeconfig
+    }
+}
+COREFILE
+    start_inside dns "$BIN/dns" -conf "$RUN/node/Corefile"
+}
+
+# The name server is ready, and reached as pods reach it.
+ready_dns() {
+    [[ $("${ENTER[@]}" "$BIN/kubectl" get --raw /ready --server http://127.0.0.1:8181) == OK ]] &&
+        "${ENTER[@]}" busybox nslookup kubernetes.default.svc.cluster.local "$DNS_SERVICE_ADDRESS"
 }
 
 # --- device plugin
@@ -236,7 +284,7 @@ ready_devices() {
 remove_node() {
     local component
     [[ -d $RUN/node || -e $RUN/pid/node ]] || return 0
-    for component in devices kubelet containerd node; do stop_process "$component"; done
+    for component in "${NODE_COMPONENTS[@]}" node; do stop_process "$component"; done
     remove_cgroups || true
     rm -rf "$RUN/node" "$RUN/sysroot"
 }

@@ -36,6 +36,8 @@ var clients = []leaf{
 	{name: "kube-scheduler", user: "system:kube-scheduler", usage: both}, // it serves /readyz
 	{name: "jobset-controller", user: jobSetUser, usage: client},
 	{name: "node", user: nodeUser, groups: []string{"system:nodes"}, usage: client},
+	{name: "kube-proxy", user: "system:kube-proxy", usage: client}, // Kubernetes binds a role to that name
+	{name: "dns", user: "dns", usage: client},                      // dns.yaml gives it a role
 }
 
 // others are servers, and the clients that need no kubeconfig. etcd checks itself as a client, too.
