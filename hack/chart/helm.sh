@@ -25,8 +25,8 @@ build_helm() {
     exec 7>&-
 }
 
-# helm ARGUMENTS: without anything of the user's own.
+# helm ARGUMENTS: without anything of the user's own; where there is a node, in its network.
 helm() {
     HELM_CACHE_HOME=$work/helm HELM_CONFIG_HOME=$work/helm HELM_DATA_HOME=$work/helm HELM_NO_PLUGINS=1 \
-        timeout 300 "$HELM" "$@"
+        timeout 300 "${ENTER[@]}" "$HELM" "$@"
 }

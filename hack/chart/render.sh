@@ -72,6 +72,7 @@ refuse_all() {
 /agent/flags|agent.flags.coordinator=https://other:1
 /agent/coordinatorUrl|agent.coordinatorUrl=http://plain:8443
 /agent/kubeletRoot|agent.kubeletRoot=var/lib/kubelet
+/agent/hostRoot|agent.hostRoot=host
 /webhooks/failurePolicy|webhooks.failurePolicy=Maybe
 /webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
 /image/pullPolicy|image.pullPolicy=Sometimes

@@ -121,9 +121,17 @@ enter_node() {
 write_doors() {
     # shellcheck disable=SC2016
     printf '#!/bin/sh\nexec nsenter --target %s --net --mount --pid --wd="$PWD" -- "$@"\n' "$INIT" >"$RUN/enter"
-    rm -f "$RUN/kubectl"
-    printf '#!/bin/sh\nexec nsenter --target %s --net -- "%s" "$@"\n' "$INIT" "$BIN/kubectl" >"$RUN/kubectl"
-    chmod 700 "$RUN/enter" "$RUN/kubectl"
+    chmod 700 "$RUN/enter"
+    write_door kubectl "$BIN/kubectl"
+}
+
+# write_door NAME PROGRAM: RUN/NAME runs a program in the node's network, as the cluster's administrator unless told otherwise.
+write_door() {
+    rm -f "$RUN/$1"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nKUBECONFIG=${KUBECONFIG:-%s} exec nsenter --target %s --net -- "%s" "$@"\n' \
+        "$RUN/admin.kubeconfig" "$INIT" "$2" >"$RUN/$1"
+    chmod 700 "$RUN/$1"
 }
 
 # start_inside NAME COMMAND...: like start_process, in all namespaces of the node. What it writes is read by other users, too.
@@ -209,6 +217,9 @@ clusterDNS: [$DNS_SERVICE_ADDRESS]
 clusterDomain: cluster.local
 volumePluginDir: $RUN/node/volume-plugins
 nodeStatusUpdateFrequency: 2s
+# Images are only here: on a full disk the kubelet must not take them away.
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
 evictionHard: {memory.available: 50Mi, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}
 YAML
     start_inside kubelet "$BIN/kplane" kubelet --config="$RUN/node/kubelet.yaml" --kubeconfig="$PKI/node.kubeconfig" \

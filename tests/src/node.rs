@@ -110,27 +110,33 @@ async fn run(args: &Args) -> anyhow::Result<Checks> {
 
 impl Stage<'_> {
     async fn check_all(&self, checks: &mut Checks) {
-        checks.add(
-            "the agent sees 8 NPUs and 8 GPUs, and the kubelet offers all of them",
-            self.sees_devices().await,
-        );
-        checks.add(
-            "a GPU pod's annotation has the devices that its container was given",
-            self.annotates_gpus().await,
-        );
-        checks.add(
-            "two pods of a group wait for their table, and their containers read it",
-            self.delivers().await,
-        );
-        checks.add(
-            "a TrainJob runs to its end: its pods are made by the real JobSet controller and its containers see their ranks",
-            self.trains().await,
-        );
-        checks.add(
-            "after a restart of the kubelet the plugin registers again, and a new pod gets a table",
-            self.survives_a_restart().await,
-        );
+        let name = "the agent sees 8 NPUs and 8 GPUs, and the kubelet offers all of them";
+        self.check(checks, name, self.sees_devices()).await;
+        let name = "a GPU pod's annotation has the devices that its container was given";
+        self.check(checks, name, self.annotates_gpus()).await;
+        let name = "two pods of a group wait for their table, and their containers read it";
+        self.check(checks, name, self.delivers()).await;
+        let name = "a TrainJob runs to its end: its pods are made by the real JobSet controller and its containers see their ranks";
+        self.check(checks, name, self.trains()).await;
+        let name =
+            "after a restart of the kubelet the plugin registers again, and a new pod gets a table";
+        self.check(checks, name, self.survives_a_restart()).await;
         self.measure(checks).await;
+    }
+
+    /// One check. When it fails, the next one finds the node empty all the same.
+    async fn check(
+        &self,
+        checks: &mut Checks,
+        name: &str,
+        outcome: impl Future<Output = anyhow::Result<()>>,
+    ) {
+        let outcome = outcome.await;
+        let failed = outcome.is_err();
+        checks.add(name, outcome);
+        if failed && let Err(error) = self.clear().await {
+            println!("pods of a check that failed are left: {error:#}");
+        }
     }
 
     /// Runs kubectl in the world's namespace; what it prints.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, LogParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, LogParams, PostParams};
 use serde_json::{Value, json};
 
 use super::Stage;
@@ -87,10 +87,25 @@ impl Stage<'_> {
             .await
     }
 
+    /// Ends all pods, also those that a check which failed has left.
+    pub async fn clear(&self) -> anyhow::Result<()> {
+        self.pods().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        self.world
+            .until("the end of all pods", async || {
+                let left = self.pods().list(&ListParams::default()).await?;
+                Ok(match left.items.len() {
+                    0 => Seen::Yes(()),
+                    count => Seen::NotYet(format!("{count} are there")),
+                })
+            })
+            .await
+    }
+
     /// What the plugin put into the environment of the container, as the kubelet started it.
     async fn given(&self, pod: &str, variable: &str) -> anyhow::Result<BTreeSet<String>> {
+        let tell = format!("echo ${variable}");
         let said =
-            self.kubectl(&["exec", pod, "--container", "main", "--", "printenv", variable]).await?;
+            self.kubectl(&["exec", pod, "--container", "main", "--", "sh", "-c", &tell]).await?;
         Ok(said.trim().split(',').map(str::to_owned).collect())
     }
 

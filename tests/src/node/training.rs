@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, DynamicObject, LogParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, LogParams, PostParams};
 use serde_json::{Value, json};
 
 use super::Stage;
 use super::pods::NPU;
+use crate::world::Seen;
 use crate::world::jobset::selector;
 
 const NAME: &str = "real";
@@ -35,7 +36,7 @@ impl Stage<'_> {
         self.world
             .until("a TrainJob that is taken", async || {
                 create(&self.world.trainjobs(), job.clone()).await?;
-                Ok(crate::world::Seen::Yes(()))
+                Ok(Seen::Yes(()))
             })
             .await?;
         self.world.trainjob_is(NAME, "Complete", "True").await?;
@@ -51,7 +52,16 @@ impl Stage<'_> {
         let wanted = ["rank 0 of 2", "rank 1 of 2"].map(str::to_owned);
         ensure!(ranks == BTreeSet::from(wanted), "{ranks:?}");
         ensure!(devices.len() == 4, "four devices, none twice: {devices:?}");
-        Ok(())
+        // A kubelet that starts anew counts the devices of pods that have ended until it has looked at them all.
+        self.world.trainjobs().delete(NAME, &DeleteParams::default()).await?;
+        self.world
+            .until("the end of its pods", async || {
+                Ok(match self.world.pods(&selector(NAME)).await?.len() {
+                    0 => Seen::Yes(()),
+                    left => Seen::NotYet(format!("{left} are there")),
+                })
+            })
+            .await
     }
 }
 
