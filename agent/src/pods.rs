@@ -87,7 +87,10 @@ pub async fn follow(
         };
         match event {
             Some(Ok(event)) => {
-                problems.clear(Area::Pods, node);
+                // A listing that begins has not been answered yet.
+                if !matches!(event, Event::Init) {
+                    problems.clear(Area::Pods, node);
+                }
                 let all = matches!(event, Event::InitDone);
                 if follower.take(only_meta(event)) {
                     out.send_replace(Arc::new(follower.pods.clone()));

@@ -1,5 +1,7 @@
 //! One reflector per kind: what the API server knows, kept in memory, and who wants to hear of changes.
 
+mod words;
+
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use serde::de::DeserializeOwned;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
+
+pub use words::Words;
 
 /// Changes that a slow listener may miss before it must look at everything again.
 const FEED: usize = 16 * 1024;
@@ -175,6 +179,7 @@ where
         // What a new listing no longer has, is gone: who listens must hear of that too.
         let mut listed: Option<Vec<ObjectRef<K>>> = None;
         let mut known = std::collections::HashSet::new();
+        let mut words = Words::of(kind);
         loop {
             let event = tokio::select! {
                 () = stop.cancelled() => return,
@@ -184,6 +189,10 @@ where
                 // Nobody may listen.
                 let _ = changes.send(object);
             };
+            // A listing that begins has not been answered yet.
+            if matches!(&event, Some(Ok(event)) if !matches!(event, watcher::Event::Init)) {
+                words.works();
+            }
             match event {
                 Some(Ok(watcher::Event::Init)) => listed = Some(Vec::new()),
                 Some(Ok(watcher::Event::InitApply(object))) => {
@@ -210,7 +219,7 @@ where
                     tell(object);
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(%kind, reason = "watch", "the API server cannot be followed: {error}");
+                    words.failed(&error);
                 }
                 None => return,
             }

@@ -171,7 +171,7 @@ TOML
     cat >"$RUN/node/cni/10-pods.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-   "ipam": {"type": "host-local", "ranges": [[{"subnet": "$POD_ADDRESSES"}]], "dataDir": "$RUN/node/addresses"}}]}
+   "ipam": {"type": "host-local", "ranges": [[{"subnet": "$POD_ADDRESSES"}]], "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "$RUN/node/addresses"}}]}
 JSON
     start_inside containerd containerd --config "$RUN/node/containerd.toml"
 }

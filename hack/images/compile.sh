@@ -52,17 +52,30 @@ cargo_build() {
         --profile "$chosen" --target "$triple" "${packages[@]}"
 }
 
+# triple ARCH: Rust's name for it.
+triple() {
+    case $1 in
+    amd64) echo x86_64-unknown-linux-musl ;;
+    arm64) echo aarch64-unknown-linux-musl ;;
+    *) fail "--arch $1: it is amd64 or arm64" ;;
+    esac
+}
+
+# check_tools ARCH: fails where a program for it cannot be built.
+check_tools() {
+    local triple
+    triple=$(triple "$1")
+    [[ -d $(rustc --print target-libdir --target "$triple") ]] ||
+        fail "Rust has no standard library for $triple; with rustup: rustup target add $triple"
+    compiler "$triple" >/dev/null
+}
+
 # compile ARCH IMAGE...: leaves the programs in $out/bin/ARCH.
 compile() {
     local arch=$1 triple chosen image folder
     shift
-    case $arch in
-    amd64) triple=x86_64-unknown-linux-musl ;;
-    arm64) triple=aarch64-unknown-linux-musl ;;
-    *) fail "--arch $arch: it is amd64 or arm64" ;;
-    esac
-    [[ -d $(rustc --print target-libdir --target "$triple") ]] ||
-        fail "Rust has no standard library for $triple; with rustup: rustup target add $triple"
+    check_tools "$arch"
+    triple=$(triple "$arch")
     mkdir -p "$out/bin/$arch"
     # To be quick, all at once.
     [[ -z $profile ]] || cargo_build "$triple" "$profile" "$@"

@@ -16,7 +16,7 @@ mod pods;
 mod times;
 mod training;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,12 +30,21 @@ use crate::world::coordinators::Choices;
 use agent::Agent;
 use checks::Checks;
 
-/// Settings.
+/// What is to be done.
 #[derive(Debug, clap::Parser)]
-#[command(
-    name = "node",
-    about = "Our programs on a real node; MUSTER_KUBECONFIG names its cluster"
-)]
+#[command(name = "node", about = "For a real node: its device files, and checks of our programs")]
+pub enum Order {
+    /// Write the files of 8 NPUs and 8 GPUs below the directory that stands for the node
+    LayOut {
+        /// The directory
+        sysroot: PathBuf,
+    },
+    /// Check our programs on the node; MUSTER_KUBECONFIG names its cluster
+    Check(Args),
+}
+
+/// Settings of the checks.
+#[derive(Debug, clap::Args)]
 pub struct Args {
     /// Name of the Node object
     #[arg(long, default_value = "muster-node")]
@@ -70,10 +79,14 @@ struct Stage<'a> {
     agent: &'a Agent,
 }
 
-/// Runs the checks and prints them; fails when one does.
-pub async fn main(args: Args) -> ExitCode {
-    match run(&args).await {
-        Ok(checks) => checks.verdict(),
+/// Does it. Checks are printed; it fails when one does.
+pub async fn main(order: Order) -> ExitCode {
+    let done = match order {
+        Order::LayOut { sysroot } => lay_out(&sysroot).map(|()| ExitCode::SUCCESS),
+        Order::Check(args) => run(&args).await.map(|checks| checks.verdict()),
+    };
+    match done {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("node: {error:#}");
             ExitCode::FAILURE
@@ -81,11 +94,18 @@ pub async fn main(args: Args) -> ExitCode {
     }
 }
 
+/// Writes the device files of the node below the directory that stands for it: those of the devices that the plugin of
+/// `hack/cluster` offers.
+fn lay_out(sysroot: &Path) -> anyhow::Result<()> {
+    [Profile::Ascend910b8, Profile::NvidiaH1008].into_iter().try_for_each(|profile| {
+        let what = || format!("device files of {profile} below {}", sysroot.display());
+        profile.lay_out(sysroot, 0).with_context(what)
+    })
+}
+
 async fn run(args: &Args) -> anyhow::Result<Checks> {
     ensure!(World::is_real(), "MUSTER_KUBECONFIG must name the cluster of the node");
-    for profile in [Profile::Ascend910b8, Profile::NvidiaH1008] {
-        profile.lay_out(&args.sysroot, 0).context("the node's device files")?;
-    }
+    lay_out(&args.sysroot)?;
     let injection = Injection {
         agent_image: args.agent_image.clone(),
         busybox_image: args.busybox_image.clone(),
@@ -158,6 +178,7 @@ impl Stage<'_> {
         let done = Command::new(&self.args.restart_kubelet).output().await?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "{}: {said}", self.args.restart_kubelet.display());
+        self.until_all_devices_are_free().await?;
         self.delivers_to("again", 1, 8).await
     }
 }

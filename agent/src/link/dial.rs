@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use muster_program::causes;
 use muster_proto::link::v1::link_client::LinkClient;
 use muster_proto::link::{LARGEST_MESSAGE, v1};
 use tokio::sync::mpsc;
@@ -118,7 +119,7 @@ impl Settings {
             tls = tls.domain_name(domain.clone());
         }
         endpoint.tls_config(tls).map_err(|error| {
-            Failure::new("certificate-invalid", format!("TLS to {address}: {}", chain(&error)))
+            Failure::new("certificate-invalid", format!("TLS to {address}: {}", causes(&error)))
         })
     }
 
@@ -180,7 +181,7 @@ impl Failure {
                 "certificate-invalid",
                 format!("{address} shows a certificate that cannot be trusted: {problem}"),
             ),
-            None => Self::new("unreachable", format!("{address}: {}", chain(error))),
+            None => Self::new("unreachable", format!("{address}: {}", causes(error))),
         }
     }
 
@@ -244,20 +245,6 @@ fn certificate(error: &(dyn Error + 'static)) -> Option<String> {
         next = inner.and_then(Error::source).or_else(|| error.source());
     }
     None
-}
-
-/// An error with its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 use kube::runtime::watcher;
+use muster_program::causes;
 use rand::Rng;
 
 /// First and longest pause before something is asked again.
@@ -36,10 +37,7 @@ impl Refusal {
             other => Self {
                 code: 0,
                 reason: "unreachable",
-                message: format!(
-                    "{permission}: the API does not answer: {}",
-                    cut(&other.to_string())
-                ),
+                message: format!("{permission}: the API does not answer: {}", cut(&causes(other))),
                 retry_after: None,
             },
         }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::kinds::{Coscheduling, Volcano};
 use super::seen::{Lean, Seen};
 use super::{Settings, Sources, agents};
-use crate::watch::Watch;
+use crate::watch::{Watch, Words};
 use crate::write::Writer;
 
 /// Changes that wait to be looked at; who has more waits.
@@ -166,11 +166,15 @@ impl Watching {
     {
         let mut stream = std::pin::pin!(stream);
         let mut listed = BTreeSet::new();
+        let mut words = Words::of(called);
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => return,
                 event = stream.next() => event,
             };
+            if matches!(&event, Some(Ok(event)) if !matches!(event, watcher::Event::Init)) {
+                words.works();
+            }
             let changes = match event {
                 Some(Ok(watcher::Event::Init)) => {
                     listed.clear();
@@ -188,11 +192,7 @@ impl Watching {
                     vec![Change::Gone(kind, named(object.meta()))]
                 }
                 Some(Err(error)) => {
-                    tracing::warn!(
-                        kind = called,
-                        reason = "watch",
-                        "the API server cannot be followed: {error}"
-                    );
+                    words.failed(&error);
                     continue;
                 }
                 None => return,

@@ -46,10 +46,6 @@ pub struct Args {
     #[arg(long)]
     pub bare: bool,
 
-    /// Only write the device files of one node with the hardware of all --node below this directory, and end
-    #[arg(long, value_name = "DIR", requires = "nodes")]
-    pub lay_out: Option<PathBuf>,
-
     /// What to log, e.g. "info" or "muster_sandbox=debug"
     #[arg(long, env = "RUST_LOG", default_value = "warn")]
     pub log: String,

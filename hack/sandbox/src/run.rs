@@ -13,7 +13,7 @@ use crate::args::{Args, NodeGroup};
 
 /// Runs until Ctrl-C.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let Args { port, kubeconfig, strict, tls, nodes, schedulers, bare, lay_out, log } = args;
+    let Args { port, kubeconfig, strict, tls, nodes, schedulers, bare, log } = args;
     let filter = tracing_subscriber::EnvFilter::try_new(&log)
         .with_context(|| format!("--log {log:?} is not a filter: try \"info\""))?;
     tracing_subscriber::fmt()
@@ -21,14 +21,6 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
-    if let Some(root) = lay_out {
-        return nodes.iter().try_for_each(|group| {
-            let profile = group.profile;
-            profile
-                .lay_out(&root, 0)
-                .with_context(|| format!("device files of {profile} below {}", root.display()))
-        });
-    }
     let mut builder = Sandbox::builder().port(port).strict(strict).tls(tls || strict);
     builder = builder.controllers((!bare).then(|| Which { schedulers, ..Which::default() }));
     let roots = tempfile::Builder::new().prefix("muster-nodes-").tempdir()?;

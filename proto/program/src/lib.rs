@@ -4,8 +4,11 @@
 //! Nothing in here knows what Muster is for.
 
 pub mod answer;
+mod causes;
 pub mod duration;
 pub mod log;
 pub mod page;
 pub mod parts;
 pub mod serve;
+
+pub use causes::causes;

@@ -6,5 +6,5 @@ use clap::Parser;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    muster_tests::node::main(muster_tests::node::Args::parse()).await
+    muster_tests::node::main(muster_tests::node::Order::parse()).await
 }

@@ -87,6 +87,34 @@ impl Stage<'_> {
             .await
     }
 
+    /// Waits until a pod gets all NPUs. A kubelet that has just started counts devices of pods that are gone, and refuses
+    /// pods for it; a Job would make another.
+    pub async fn until_all_devices_are_free(&self) -> anyhow::Result<()> {
+        let name = "all";
+        self.world
+            .until("a pod with all NPUs", async || {
+                let pod = serde_json::from_value(self.plain(name, NPU, 8))?;
+                self.pods().create(&PostParams::default(), &pod).await?;
+                let settled = |pod: &Pod| ["Running", "Failed"].contains(&jobset::phase(pod));
+                let pod = self
+                    .world
+                    .until("a pod that runs or is refused", async || {
+                        let pod = self.pods().get(name).await?;
+                        Ok(match settled(&pod) {
+                            true => Seen::Yes(pod),
+                            false => Seen::NotYet(jobset::phase(&pod).to_owned()),
+                        })
+                    })
+                    .await?;
+                self.end(name).await?;
+                Ok(match jobset::phase(&pod) {
+                    "Running" => Seen::Yes(()),
+                    _ => Seen::NotYet(serde_json::to_string(&pod.status)?),
+                })
+            })
+            .await
+    }
+
     /// Ends all pods, also those that a check which failed has left.
     pub async fn clear(&self) -> anyhow::Result<()> {
         self.pods().delete_collection(&DeleteParams::default(), &ListParams::default()).await?;

@@ -52,7 +52,6 @@ impl Stage<'_> {
         let wanted = ["rank 0 of 2", "rank 1 of 2"].map(str::to_owned);
         ensure!(ranks == BTreeSet::from(wanted), "{ranks:?}");
         ensure!(devices.len() == 4, "four devices, none twice: {devices:?}");
-        // A kubelet that starts anew counts the devices of pods that have ended until it has looked at them all.
         self.world.trainjobs().delete(NAME, &DeleteParams::default()).await?;
         self.world
             .until("the end of its pods", async || {
