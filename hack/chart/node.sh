@@ -51,9 +51,10 @@ refused_by_webhook() {
     grep -q 'admission webhook.*no-such-runtime' <<<"$said" || { echo "$said" && return 1; }
 }
 
-# trains NAME: the documented example, to its end. Each of its pods says its place, and has a table of all eight devices.
+# trains NAME: the documented example, to its end. Each of its pods says its place, and has a table of all eight devices, in which
+# its own have the ranks of its place.
 trains() {
-    local pod said places=''
+    local pod said npu rank place places=''
     sed "s/name: first/name: $1/" "$root/docs/examples/trainjob-node.yaml" | k apply --filename -
     k wait --for=condition=Complete --timeout 50s "trainjob/$1" ||
         { k get pods --output wide && k describe trainjob "$1" && return 1; }
@@ -61,9 +62,14 @@ trains() {
         said=$(k logs "$pod" --container node)
         echo "$said"
         [[ $(grep -c '"device_ip"' <<<"$said") == 8 ]]
-        places+=$(grep -o 'node [01] of 2' <<<"$said")
+        place=$(sed -n 's/^node \([01]\) of 2,.*/\1/p' <<<"$said")
+        for npu in $(sed -n 's/^node .* NPUs //p' <<<"$said" | tr , ' '); do
+            rank=$(sed -n "s/.*\"device_id\": \"$npu\",.*\"rank_id\": \"\([0-9]*\)\".*/\1/p" <<<"$said")
+            ((rank / 4 == place)) || { echo "NPU $npu of node $place has rank $rank" && return 1; }
+        done
+        places+=$place
     done
-    [[ $places == *"node 0 of 2"* && $places == *"node 1 of 2"* ]]
+    [[ $places == 01 || $places == 10 ]]
     k delete trainjob "$1" --timeout 50s
     eventually is "" get pods --selector "jobset.sigs.k8s.io/jobset-name=$1" --output name
 }
@@ -135,7 +141,9 @@ spec:
   containers:
   - {name: main, image: "muster.local/busybox:1", resources: {limits: {huawei.com/Ascend910: 16}}}
 YAML
-    KUBECONFIG=$kubeconfig "$1/musterctl" explain pod/too-large | grep 'it asks for 16 of huawei.com/Ascend910, and no node has more than 8'
+    # It exits with 1: the pod does not run.
+    { KUBECONFIG=$kubeconfig "$1/musterctl" explain pod/too-large || true; } |
+        grep 'it asks for 16 of huawei.com/Ascend910, and no node has more than 8'
 }
 
 leader() { k get lease muster-coordinator --namespace muster-system --output 'jsonpath={.spec.holderIdentity}'; }

@@ -4,6 +4,7 @@
 //! group, called as the aggregator is. The ranktable controller does the rest.
 
 use muster_modelserving::ranktable::Marks;
+use muster_ranktable::Order;
 use muster_ranktable::names::{
     RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_DELIVERY, RANKTABLE_ORDER, RANKTABLE_TEMPLATE,
     RANKTABLE_TIMEOUT,
@@ -29,6 +30,10 @@ pub fn mark(job: &DIJob, aggregator: &str, part: &Part, pod: &mut Pod) {
     let mut marks = Marks::default();
     marks.labels.insert(RANK_GROUP.to_owned(), aggregator.to_owned());
     marks.annotations = passed.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+    // Learners number their processes by pod: see `Part`. What a template says does not count, only what the job says.
+    if said(&RANKTABLE_ORDER).is_none() {
+        marks.annotations.insert(RANKTABLE_ORDER[0].to_owned(), Order::Pod.as_str().to_owned());
+    }
     marks.annotations.insert(RANK_GROUP_SIZE.to_owned(), part.pods.to_string());
     marks.annotations.insert(RANKTABLE_TEMPLATE[0].to_owned(), template.to_owned());
     marks.annotations.insert(INDEX.to_owned(), part.index.to_string());
@@ -64,5 +69,6 @@ mod tests {
         assert_eq!(pod.annotation("muster.dev/ranktable-template"), Some("ascend"));
         assert_eq!(pod.annotation("kthena.io/ranktable-timeout"), Some("5m"));
         assert_eq!(pod.annotation(INDEX), Some("1"));
+        assert_eq!(pod.annotation(RANKTABLE_ORDER[0]), Some("pod"));
     }
 }

@@ -37,6 +37,19 @@ fn nodes_get_marks_volume_mount_waiter_and_the_path() {
 }
 
 #[test]
+fn ranks_follow_the_nodes_unless_the_job_says_otherwise() {
+    let given = Given::of([runtime(json!({"torch": {}}), json!([trains("node")])), template()]);
+    let mut job = wants(json!({"trainer": {"numNodes": 2}}));
+    job["metadata"]["annotations"] = json!({"muster.dev/ranktable-template": "hccl"});
+    let outcome = given.pass(&job);
+    let annotations = &pod(&outcome, 0)["metadata"]["annotations"];
+    assert_eq!(annotations["muster.dev/ranktable-order"], "pod");
+    let outcome = given.pass(&wants(json!({"trainer": {"numNodes": 2}})));
+    let annotations = &pod(&outcome, 0)["metadata"]["annotations"];
+    assert_eq!(annotations["muster.dev/ranktable-order"], json!(null), "the job says it");
+}
+
+#[test]
 fn with_mpi_the_nodes_share_the_table_and_a_launcher_that_trains() {
     let jobs = json!([trains("launcher"), trains("node")]);
     let given = Given::of([runtime(json!({"mpi": {"runLauncherAsNode": true}}), jobs), template()]);
