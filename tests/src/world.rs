@@ -25,6 +25,7 @@ mod gate;
 mod guillotine;
 pub mod jobset;
 mod manifest;
+pub mod people;
 mod plan;
 pub mod scheduling;
 mod service;

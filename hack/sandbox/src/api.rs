@@ -181,7 +181,7 @@ impl Api {
             headers: head.headers,
             body: Bytes::new(),
         };
-        self.authorize(&call)?;
+        self.authorize(&call, call.verb())?;
         self.suffer(&call).await?;
         if call.kind.namespaced != call.path.namespace.is_some() && !across_namespaces(&call) {
             return Ok(represent::page_not_found());
@@ -195,7 +195,8 @@ impl Api {
         answer
     }
 
-    fn authorize(&self, call: &Call) -> Result<(), Status> {
+    /// Whether who sent a request may use this verb on what it names.
+    pub fn authorize(&self, call: &Call, verb: &str) -> Result<(), Status> {
         let fields = equalities(&call.query.fields);
         // Who lists or watches one object by its name needs rights on that one only.
         let one = fields.iter().find(|(field, value)| {
@@ -203,7 +204,7 @@ impl Api {
         });
         let name = call.path.name.as_deref().or(one.map(|(_, value)| value.as_str()));
         let attributes = Attributes {
-            verb: call.verb(),
+            verb,
             group: &call.path.group,
             resource: &call.path.plural,
             subresource: &call.path.subresource,

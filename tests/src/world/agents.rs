@@ -76,7 +76,6 @@ impl World {
 
     /// A token of the agents' account, bound to a node; for the coordinator, or for the API server.
     pub async fn agent_token(&self, node: &str, audience: Option<&str>) -> anyhow::Result<String> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), NAMESPACE);
         let uid = self.node_uid(node).await?;
         let mut spec = json!({
             "boundObjectRef": { "apiVersion": "v1", "kind": "Node", "name": node, "uid": uid },
@@ -86,12 +85,19 @@ impl World {
         if let Some(audience) = audience {
             spec["audiences"] = json!([audience]);
         }
+        self.token_of_agents(spec).await.with_context(|| format!("a token for the agent of {node}"))
+    }
+
+    /// A token of the agents' account for the API server, bound to nothing.
+    pub async fn unbound_agent_token(&self) -> anyhow::Result<String> {
+        self.token_of_agents(json!({ "expirationSeconds": 3600, "audiences": [] })).await
+    }
+
+    async fn token_of_agents(&self, spec: Value) -> anyhow::Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), NAMESPACE);
         let request: TokenRequest =
             serde_json::from_value(json!({ "metadata": {}, "spec": spec }))?;
-        let made = accounts
-            .create_token_request(ACCOUNT, &PostParams::default(), &request)
-            .await
-            .with_context(|| format!("a token for the agent of {node}"))?;
+        let made = accounts.create_token_request(ACCOUNT, &PostParams::default(), &request).await?;
         Ok(made.status.context("the answer has no token")?.token)
     }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{Namespace, Node};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Config, ResourceExt};
 use muster_sandbox::clock::Clock;
 use muster_sandbox::control::{Controllers, Which};
@@ -24,6 +25,19 @@ use super::{Seen, scheduling, training, until};
 static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What others would act upon: owners before what they own.
+const SEEN_BY_OTHERS: [(&str, &str, &str); 9] = [
+    ("trainer.kubeflow.org", "v1alpha1", "trainjobs"),
+    ("workload.kthena.io", "v1alpha1", "modelservings"),
+    ("workload.serving.volcano.sh", "v1alpha1", "modelservings"),
+    ("diengine.opendilab.org", "v1alpha1", "dijobs"),
+    ("jobset.x-k8s.io", "v1alpha2", "jobsets"),
+    ("batch", "v1", "jobs"),
+    ("scheduling.run.ai", "v2alpha2", "podgroups"),
+    ("", "v1", "pods"),
+    ("", "v1", "configmaps"),
+];
 
 /// Our part of a real cluster.
 pub(super) struct Cluster {
@@ -139,7 +153,7 @@ impl Cluster {
         self.kubelets.as_ref()
     }
 
-    /// Takes everything away: first the namespace, while there are kubelets to end its pods.
+    /// Takes everything away: first what is in the namespace, while there are kubelets to end its pods.
     pub async fn stop(self) {
         if let Err(error) = self.clear_namespace().await {
             tracing::warn!(namespace = self.namespace, "left behind: {error:#}");
@@ -161,17 +175,30 @@ impl Cluster {
         }
     }
 
+    /// Deletes the namespace, and at once what coordinators and schedulers of the next world would see in it. The rest goes
+    /// without us: the namespace controller waits 5 seconds before it looks.
     async fn clear_namespace(&self) -> anyhow::Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.delete(&self.namespace, &DeleteParams::default()).await?;
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let now = DeleteParams::default().grace_period(0);
-        pods.delete_collection(&now, &ListParams::default()).await?;
-        until("the end of the namespace", PATIENCE, async || {
-            Ok(match namespaces.get_opt(&self.namespace).await? {
-                None => Seen::Yes(()),
-                Some(there) => Seen::NotYet(serde_json::to_string(&there.status)?),
-            })
+        let now = DeleteParams::background().grace_period(0);
+        until("the end of what is in the namespace", PATIENCE, async || {
+            let mut left = Vec::new();
+            for (group, version, plural) in SEEN_BY_OTHERS {
+                let kind = GroupVersionKind::gvk(group, version, "");
+                let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
+                let there = match api.list_metadata(&ListParams::default()).await {
+                    // The kind was never there.
+                    Err(kube::Error::Api(refused)) if refused.code == 404 => continue,
+                    list => list?.items,
+                };
+                if !there.is_empty() {
+                    api.delete_collection(&now, &ListParams::default()).await?;
+                    left.push(format!("{} {plural}", there.len()));
+                }
+            }
+            Ok(if left.is_empty() { Seen::Yes(()) } else { Seen::NotYet(left.join(", ")) })
         })
         .await
     }

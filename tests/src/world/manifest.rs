@@ -32,12 +32,19 @@ impl World {
         Ok(made)
     }
 
-    /// Creates one object.
-    pub async fn create_object(&self, mut object: Value) -> anyhow::Result<Value> {
+    /// The object as it is created here: in a real cluster its pods stay on the world's nodes, and what has no namespace has
+    /// a name of the world's own. Who changes an object later with a whole spec needs this too.
+    pub fn kept(&self, mut object: Value) -> Value {
         if let Place::Cluster(cluster) = &self.place {
             keep_to(cluster.mark(), &mut object);
             own_names(cluster.mark(), &mut object);
         }
+        object
+    }
+
+    /// Creates one object.
+    pub async fn create_object(&self, object: Value) -> anyhow::Result<Value> {
+        let object = self.kept(object);
         let api = self.api_of(&object).await?;
         let object: DynamicObject = serde_json::from_value(object)?;
         let name = object.metadata.name.clone().unwrap_or_default();

@@ -2,13 +2,16 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt};
 use muster_coordinator::placement::bootstrap::queues;
 use serde_json::{Value, json};
 
+use super::plan::WORLD;
 use super::{Seen, World};
 
+const DEFAULTS: &str = include_str!("../../../deploy/coordinator/scheduler-defaults.yaml");
 /// The scheduler's name.
 pub const SCHEDULER: &str = "muster-scheduler";
 /// The label that joins pods of a test.
@@ -37,6 +40,17 @@ impl World {
         let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup",
             "metadata": {"name": name}, "spec": spec});
         self.create_object(group).await.map(drop)
+    }
+
+    /// What there is before pods share devices: priority classes, the namespace of reservations, and the RuntimeClass that such
+    /// pods get. That one goes with the world; the others a cluster keeps.
+    pub async fn prepare_sharing(&self) -> Result<()> {
+        for document in serde_saphyr::from_multiple::<Value>(DEFAULTS)? {
+            self.create_if_missing(document).await?;
+        }
+        let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
+            "metadata": {"name": "nvidia", "labels": {WORLD: self.own("class")}}, "handler": "nvidia"});
+        self.create_if_missing(class).await
     }
 
     /// Waits until so many pods of a set have a node; returns them.
@@ -79,8 +93,11 @@ pub fn node(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
 }
 
-/// Takes away the queues of a world that has ended.
+/// Takes away the queues of a world that has ended, and the class of pods that share devices.
 pub(super) async fn clear(client: Client, mark: &str) -> Result<()> {
+    let classes: Api<RuntimeClass> = Api::all(client.clone());
+    let ours = ListParams::default().labels(&format!("{WORLD}={mark}-class"));
+    classes.delete_collection(&DeleteParams::default(), &ours).await?;
     let api = queues(&client);
     let all = match api.list(&ListParams::default()).await {
         // The kind was never there.

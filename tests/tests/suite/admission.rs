@@ -10,8 +10,6 @@ use muster_tests::world::Seen;
 use muster_tests::world::coordinators::Choices;
 use serde_json::{Value, json};
 
-const DEFAULTS: &str = include_str!("../../../deploy/coordinator/scheduler-defaults.yaml");
-
 fn queue(name: &str, parent: &str) -> Value {
     let mut spec = json!({"resources": {}});
     if !parent.is_empty() {
@@ -123,18 +121,9 @@ async fn as_in_kai_a_group_may_name_a_queue_to_come() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_share_a_device_are_dressed_and_others_never_asked_about() -> Result<()> {
-    if World::is_real() {
-        eprintln!("left out: a RuntimeClass nvidia would dress the pods of others too");
-        return Ok(());
-    }
     let plan = World::new().strict(true).coordinators(1);
     plan.run(async |world| {
-        for document in serde_saphyr::from_multiple::<Value>(DEFAULTS)? {
-            world.create_object(document).await?;
-        }
-        let class = json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
-            "metadata": {"name": "nvidia"}, "handler": "nvidia"});
-        world.create_object(class).await?;
+        world.prepare_sharing().await?;
         let mut shares = pod("shares", json!({"gpu-fraction": "0.5"}));
         shares["spec"]["priorityClassName"] = "train".into();
         let made = world.create_object(shares).await?;

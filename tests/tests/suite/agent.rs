@@ -5,25 +5,27 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Node, Pod, PodStatus, Secret};
+use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams};
 use muster_agent::names;
 use muster_proto::annotation::{self, PodRanktable};
 use muster_proto::delivery::{Delivery, Place, generation_file};
 use muster_proto::device::{Health, Vendor};
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
-use muster_tests::world::{HOLD, Seen};
+use muster_tests::world::{HOLD, Seen, agents};
 use serde_json::{Value, json};
 
 use super::workload::{GPU, NPU, pod};
 
 const NPU_310P: &str = "huawei.com/Ascend310P";
+/// An annotation that is not the agent's.
+const OTHERS: &str = "example.com/others";
 
 /// A pod that holds devices while its init container waits.
 fn waiting(name: &str, resource: &str, count: u32, profile: Profile) -> Value {
     let template = json!({
-        "metadata": { "labels": { names::RANK_GROUP: "g" } },
+        "metadata": { "labels": { names::RANK_GROUP: "g" }, "annotations": { OTHERS: "theirs" } },
         "spec": {
             "restartPolicy": "Never",
             "nodeSelector": { "node.kubernetes.io/instance-type": profile.name() },
@@ -246,22 +248,81 @@ async fn an_agent_can_change_one_annotation_of_its_own_pods_and_nothing_else() -
                     })
                 })
                 .await?;
-            assert_eq!(patch("a", own).await?, "", "its own pod's annotation");
+            assert_eq!(patch("a", own.clone()).await?, "", "its own pod's annotation");
+            const ONE: &str = "no annotation but";
+            const ELSE: &str = "nothing of a pod but";
+            let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"});
             for (change, word) in [
-                (json!({ "metadata": { "annotations": { "other": "x" } } }), "no annotation but"),
-                (
-                    json!({ "metadata": { "labels": { names::RANK_GROUP: "other" } } }),
-                    "nothing of a pod but",
-                ),
-                (json!({ "metadata": { "finalizers": ["x.example/y"] } }), "nothing of a pod but"),
-                (json!({ "spec": { "activeDeadlineSeconds": 5 } }), "nothing of a pod but"),
+                (json!({ "metadata": { "annotations": { "other": "x" } } }), ONE),
+                // Neither changed, nor taken away, nor beside the one that it may change.
+                (json!({ "metadata": { "annotations": { OTHERS: "x" } } }), ONE),
+                (json!({ "metadata": { "annotations": { OTHERS: null } } }), ONE),
+                (json!({ "metadata": { "annotations": { annotation::KEY: "{}", OTHERS: "x" } } }), ONE),
+                (json!({ "metadata": { "labels": { names::RANK_GROUP: "other" } } }), ELSE),
+                (json!({ "metadata": { "labels": { names::RANK_GROUP: null } } }), ELSE),
+                (json!({ "metadata": { "labels": { "other": "x" } } }), ELSE),
+                (json!({ "metadata": { "finalizers": ["x.example/y"] } }), ELSE),
+                (json!({ "metadata": { "ownerReferences": [owner] } }), ELSE),
+                (json!({ "spec": { "activeDeadlineSeconds": 5 } }), ELSE),
+                // This nobody may change.
+                (json!({ "spec": { "nodeName": nodes["b"] } }), "spec"),
             ] {
                 let said = patch("a", change.clone()).await?;
-                assert!(said.contains(word), "{change}: {said:?}");
+                assert!(!said.is_empty() && said.contains(word), "{change}: {said:?}");
             }
-            let refused = pods.delete("a", &kube::api::DeleteParams::default()).await.is_err();
-            assert!(refused, "agents delete nothing");
+            let images = json!([{ "op": "replace", "path": "/spec/containers/0/image", "value": "evil" }]);
+            let images = Patch::Json::<Pod>(serde_json::from_value(images)?);
+            refused(ELSE, pods.patch("a", &PatchParams::default(), &images).await)?;
+
+            // The status is not there for it: neither beside its annotation nor by itself.
+            let before = world.api::<Pod>().get("a").await?.status;
+            let mut both = own.clone();
+            both["status"] = json!({ "phase": "Failed", "podIP": "6.6.6.6" });
+            assert_eq!(patch("a", both.clone()).await?, "", "what it says of the status is dropped");
+            let after = world.api::<Pod>().get("a").await?.status;
+            let ends = |status: &Option<PodStatus>| {
+                status.as_ref().map(|status| (status.phase.clone(), status.pod_ip.clone()))
+            };
+            assert_eq!(ends(&before), ends(&after), "the status");
+            let status = Patch::Merge(both);
+            for pod in ["a", "b"] {
+                refused("pods/status", pods.patch_status(pod, &PatchParams::default(), &status).await)?;
+            }
+            // A patch may not bring a pod into being.
+            let new = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "new" },
+                "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+            let apply = PatchParams::apply("muster-agent");
+            refused("cannot create", pods.patch("new", &apply, &Patch::Apply(new)).await)?;
+            for pod in ["a", "b"] {
+                refused("cannot delete", pods.delete(pod, &DeleteParams::default()).await)?;
+                refused("pods/eviction", pods.evict(pod, &EvictParams::default()).await)?;
+            }
+            let all = ListParams::default();
+            refused("cannot deletecollection", pods.delete_collection(&DeleteParams::default(), &all).await)?;
+            let api: Api<Node> = Api::all(agent.clone());
+            let label = Patch::Merge(json!({ "metadata": { "labels": { "x": "y" } } }));
+            for node in nodes.values() {
+                refused("cannot patch", api.patch(node, &PatchParams::default(), &label).await)?;
+                refused("nodes/status", api.patch_status(node, &PatchParams::default(), &label).await)?;
+            }
+            let secrets: Api<Secret> = Api::namespaced(agent.clone(), agents::NAMESPACE);
+            refused("cannot list", secrets.list(&all).await)?;
+
+            // A token of the account that is bound to no node may change nothing at all.
+            let unbound = world.client_as(&world.unbound_agent_token().await?)?;
+            let pods: Api<Pod> = Api::namespaced(unbound, world.namespace());
+            let own = Patch::Merge(own);
+            refused("the agent of node '' may not", pods.patch("a", &PatchParams::default(), &own).await)?;
             Ok(())
         })
         .await
+}
+
+/// Whether the server refuses something, and says this word.
+fn refused<T>(word: &str, answer: kube::Result<T>) -> Result<()> {
+    match answer {
+        Err(kube::Error::Api(refused)) if refused.message.contains(word) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("it does not say {word:?}")),
+        Ok(_) => anyhow::bail!("this should have been refused with {word:?}"),
+    }
 }

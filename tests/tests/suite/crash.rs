@@ -49,32 +49,34 @@ async fn life(stage: &mut Stage, group: &str, homes: [Home; 2]) -> Result<Vec<St
 /// Kills at every write of that life, on both sides of it.
 async fn walk(homes: [Home; 2], kind: &str) -> Result<()> {
     let begun = Instant::now();
-    let mut stage = Stage::start().await?;
-    stage.guillotine.arm(None);
-    let writes = life(&mut stage, &format!("{kind}-dry"), homes).await.context("without a kill")?;
-    let most = writes.len();
-    ensure!(most >= 4, "few writes: {writes:?}");
-    println!("{kind}: {most} writes: {writes:#?}");
-    let mut points = 0;
-    let chosen = chosen(most);
-    for at in chosen.iter().copied() {
-        for side in [Side::Before, Side::After] {
-            let (before, since) = (stage.kills, Instant::now());
-            stage.guillotine.arm(Some((at, side)));
-            let group = format!("{kind}-{at}-{}", if side == Side::Before { "b" } else { "a" });
-            let lived = life(&mut stage, &group, homes).await;
-            let writes = stage.guillotine.writes();
-            let write = writes.get(at - 1).cloned();
-            lived
-                .with_context(|| format!("killed {side:?} write {at}: {write:?} of {writes:#?}"))?;
-            points += stage.kills - before;
-            println!("{kind} {at} {side:?} {write:?}: {:.2?}", since.elapsed());
+    Stage::run(async |stage| {
+        stage.guillotine.arm(None);
+        let writes = life(stage, &format!("{kind}-dry"), homes).await.context("without a kill")?;
+        let most = writes.len();
+        ensure!(most >= 4, "few writes: {writes:?}");
+        println!("{kind}: {most} writes: {writes:#?}");
+        let mut points = 0;
+        let chosen = chosen(most);
+        for at in chosen.iter().copied() {
+            for side in [Side::Before, Side::After] {
+                let (before, since) = (stage.kills, Instant::now());
+                stage.guillotine.arm(Some((at, side)));
+                let group = format!("{kind}-{at}-{}", if side == Side::Before { "b" } else { "a" });
+                let lived = life(stage, &group, homes).await;
+                let writes = stage.guillotine.writes();
+                let write = writes.get(at - 1).cloned();
+                lived.with_context(|| {
+                    format!("killed {side:?} write {at}: {write:?} of {writes:#?}")
+                })?;
+                points += stage.kills - before;
+                println!("{kind} {at} {side:?} {write:?}: {:.2?}", since.elapsed());
+            }
         }
-    }
-    println!("{kind}: {points} kills at {most} writes, {:.1?}", begun.elapsed());
-    ensure!(points >= chosen.len(), "only {points} kills");
-    stage.world.stop().await;
-    Ok(())
+        println!("{kind}: {points} kills at {most} writes, {:.1?}", begun.elapsed());
+        ensure!(points >= chosen.len(), "only {points} kills");
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -91,19 +93,20 @@ async fn killed_at_any_write_for_tables_in_volumes_nothing_is_torn_or_lost() -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_while_tables_are_on_their_way_and_agents_come_and_go_nothing_is_torn_or_lost()
 -> Result<()> {
-    let mut stage = Stage::start().await?;
-    let agents = if World::is_real() { vec![Some(1)] } else { vec![None, Some(0), Some(1)] };
-    for acks in 0..=2 {
-        for restarted in agents.iter().copied() {
-            let group =
-                format!("way-{acks}-{}", restarted.map_or("n".to_owned(), |n| n.to_string()));
-            let under_way = on_the_way(&mut stage, &group, acks, restarted).await;
-            under_way.with_context(|| format!("{acks} acks, agent {restarted:?} restarted"))?;
+    Stage::run(async |stage| {
+        let agents = if World::is_real() { vec![Some(1)] } else { vec![None, Some(0), Some(1)] };
+        for acks in 0..=2 {
+            for restarted in agents.iter().copied() {
+                let group =
+                    format!("way-{acks}-{}", restarted.map_or("n".to_owned(), |n| n.to_string()));
+                let under_way = on_the_way(stage, &group, acks, restarted).await;
+                under_way.with_context(|| format!("{acks} acks, agent {restarted:?} restarted"))?;
+            }
         }
-    }
-    println!("{} kills", stage.kills);
-    stage.world.stop().await;
-    Ok(())
+        println!("{} kills", stage.kills);
+        Ok(())
+    })
+    .await
 }
 
 /// Kills the leader when it has heard of so many acks of the first table, and of the second; an agent goes meanwhile.

@@ -62,10 +62,11 @@ pub fn with_tables(mut serving: Value, ranktable: &str) -> Value {
     serving
 }
 
-/// All pods of a rank group read the table that its record has; how many ranks it has.
+/// All pods of a rank group that stay read the table that its record has; how many ranks it has.
 pub async fn read(world: &World, group: &str, pods: usize) -> Result<usize> {
     let map = delivered(world, group, 1).await?;
-    let members = world.pods(&format!("muster.dev/rank-group={group}")).await?;
+    let mut members = world.pods(&format!("muster.dev/rank-group={group}")).await?;
+    members.retain(|pod| pod.metadata.deletion_timestamp.is_none());
     ensure!(members.len() == pods, "{} pods of {group}", members.len());
     for pod in &members {
         assert_eq!(file_of(world, pod)?, table(&map), "{}", pod.name_any());

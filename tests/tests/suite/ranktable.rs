@@ -6,7 +6,10 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{
+    Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
+use muster_proto::annotation::KEY;
 use muster_tests::World;
 use muster_tests::world::jobset::selector;
 use muster_tests::world::{HOLD, Seen, table_file};
@@ -199,25 +202,42 @@ async fn a_group_may_read_its_table_from_a_config_map_volume_in_the_seeds_shape(
 async fn an_annotation_that_a_tenant_has_forged_enters_no_table() -> Result<()> {
     World::new()
         .nodes(1)
+        .strict(true)
         .agents()
         .run(async |world| {
+            let tenant: Api<Pod> = Api::namespaced(world.tenant().await?, world.namespace());
             let forged = json!({"pod_name": "a", "server_id": "6.6.6.6",
                 "devices": [{"device_id": "0", "device_ip": "6.6.6.6"}]});
             let mut worker = worker("a", "one", 1, 2);
-            worker["metadata"]["annotations"]["ascend.com/ranktable"] = json!(forged.to_string());
-            world.create_object(worker).await?;
+            worker["metadata"]["annotations"][KEY] = json!(forged.to_string());
+            let worker = serde_json::from_value(world.kept(worker))?;
+            tenant.create(&PostParams::default(), &worker).await?;
             let map = delivered(world, "one", 1).await?;
-            let ranks = ranks(table(&map))?;
-            assert_eq!(ranks.len(), 2);
+            let held = ranks(table(&map))?;
+            assert_eq!(held.len(), 2);
             ensure!(!table(&map).contains("6.6.6.6"), "{}", table(&map));
-            // Also later.
+            // Also later. It may write on its own pod what it likes; the agent puts right what the pod says.
             let change =
-                json!({"metadata": {"annotations": {"ascend.com/ranktable": forged.to_string()}}});
-            world.api::<Pod>().patch("a", &PatchParams::default(), &Patch::Merge(change)).await?;
+                Patch::Merge(json!({"metadata": {"annotations": {KEY: forged.to_string()}}}));
+            tenant.patch("a", &PatchParams::default(), &change).await?;
+            world
+                .until("the agent's word on the pod", async || {
+                    let said = tenant.get("a").await?.annotations().get(KEY).cloned();
+                    let right = said.as_ref().is_some_and(|said| !said.contains("6.6.6.6"));
+                    Ok(if right { Seen::Yes(()) } else { Seen::NotYet(format!("{said:?}")) })
+                })
+                .await?;
+            tenant.patch("a", &PatchParams::default(), &change).await?;
             let next = pod("b", marked(template(HOLD, NPU, 2, json!({})), "one", 2, TEMPLATE));
-            world.create_object(next).await?;
+            let next = serde_json::from_value(world.kept(next))?;
+            tenant.create(&PostParams::default(), &next).await?;
             let map = delivered(world, "one", 2).await?;
             ensure!(!table(&map).contains("6.6.6.6"), "{}", table(&map));
+            assert_eq!(ranks(table(&map))?.len(), 4, "two devices each");
+            // Where a pod runs and what address it has is not its to say.
+            let status = Patch::Merge(json!({"status": {"podIP": "6.6.6.6", "hostIP": "6.6.6.6"}}));
+            let refused = tenant.patch_status("a", &PatchParams::default(), &status).await;
+            ensure!(matches!(&refused, Err(kube::Error::Api(no)) if no.code == 403), "{refused:?}");
             Ok(())
         })
         .await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::Response;
+use http::{Method, Response};
 use muster_objects::meta;
 use muster_objects::status::{FieldError, FieldErrorKind, Status};
 use serde_json::{Value, json};
@@ -93,6 +93,10 @@ pub async fn insert(
         }
     }
     write::validate_create(kind, &object)?;
+    if call.method != Method::POST {
+        // Who may patch or update does not bring things into being.
+        api.authorize(call, "create")?;
+    }
     let (reviewed, more) =
         write::review(api, call, Operation::Create, &name, Some(object), None).await?;
     object = reviewed;

@@ -1,11 +1,13 @@
 //! A group's life, step by step, while coordinators die.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::api::DeleteParams;
@@ -63,18 +65,29 @@ pub fn plan() -> Plan {
 }
 
 impl Stage {
-    /// With a leader and a standby.
-    pub async fn start() -> Result<Self> {
+    /// Does `body` on one with a leader and a standby, and ends it whatever comes of it: what it left in a real cluster
+    /// would be in the way of others.
+    pub async fn run(body: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let world = plan().start().await?;
         let guillotine = Guillotine::new(world.namespace());
-        let nodes = world.kubelets().context("no nodes")?.nodes();
-        let nodes = nodes.map(|node| node.name().to_owned()).collect();
+        let nodes = world.kubelets().map(|all| all.nodes().map(|node| node.name().to_owned()));
+        let nodes = nodes.into_iter().flatten().collect();
         let mut stage = Self { world, guillotine, numbers: BTreeMap::new(), nodes, kills: 0 };
-        stage.add().await?;
-        stage.add().await?;
-        stage.world.coordinators_mut()?.end(0).await?;
-        stage.leader().await?;
-        Ok(stage)
+        let played = async {
+            stage.enter().await?;
+            body(&mut stage).await
+        };
+        let outcome = AssertUnwindSafe(played).catch_unwind().await;
+        stage.world.stop().await;
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    async fn enter(&mut self) -> Result<()> {
+        self.add().await?;
+        self.add().await?;
+        self.world.coordinators_mut()?.end(0).await?;
+        self.leader().await?;
+        Ok(())
     }
 
     /// One more coordinator.

@@ -42,32 +42,33 @@ async fn edit(maps: &Api<ConfigMap>, name: &str, change: &Value) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_people_do_to_a_record_is_put_right_and_generations_never_go_back() -> Result<()> {
-    let mut stage = Stage::start().await?;
-    let mut play = stage.play("mine").await?;
-    play.pod("a", Home::Volume, 0).await?;
-    play.pod("b", Home::Agent, 1).await?;
-    let mut before = play.delivered(1).await?;
-    let maps = records(&play.stage.world);
-    let name = before.name_any();
-    for (what, change) in edits() {
-        let begun = Instant::now();
-        edit(&maps, &name, &change).await?;
-        let after = whole(&mut play, &before).await.with_context(|| format!("after {what}"))?;
-        println!("{what}: generation {}, {:.0?}", generation(&after), begun.elapsed());
-        before = after;
-    }
-    maps.delete(&name, &DeleteParams::default()).await?;
-    let after = whole(&mut play, &before).await.context("after it was deleted")?;
-    ensure!(generation(&after) > generation(&before), "a new record, the same generation");
-    // And while nobody who has seen it is left: agents and pods know.
-    let leader = play.stage.leader().await?;
-    maps.delete(&name, &DeleteParams::default()).await?;
-    play.stage.kill(leader).await?;
-    let last = whole(&mut play, &after).await.context("deleted, and the leader killed")?;
-    println!("generation {} in the end", generation(&last));
-    play.witness.judge_generations()?;
-    stage.world.stop().await;
-    Ok(())
+    Stage::run(async |stage| {
+        let mut play = stage.play("mine").await?;
+        play.pod("a", Home::Volume, 0).await?;
+        play.pod("b", Home::Agent, 1).await?;
+        let mut before = play.delivered(1).await?;
+        let maps = records(&play.stage.world);
+        let name = before.name_any();
+        for (what, change) in edits() {
+            let begun = Instant::now();
+            edit(&maps, &name, &change).await?;
+            let after = whole(&mut play, &before).await.with_context(|| format!("after {what}"))?;
+            println!("{what}: generation {}, {:.0?}", generation(&after), begun.elapsed());
+            before = after;
+        }
+        maps.delete(&name, &DeleteParams::default()).await?;
+        let after = whole(&mut play, &before).await.context("after it was deleted")?;
+        ensure!(generation(&after) > generation(&before), "a new record, the same generation");
+        // And while nobody who has seen it is left: agents and pods know.
+        let leader = play.stage.leader().await?;
+        maps.delete(&name, &DeleteParams::default()).await?;
+        play.stage.kill(leader).await?;
+        let last = whole(&mut play, &after).await.context("deleted, and the leader killed")?;
+        println!("generation {} in the end", generation(&last));
+        play.witness.judge_generations()?;
+        Ok(())
+    })
+    .await
 }
 
 /// Waits until the record is as it should be, and all pods read what it says.
@@ -89,32 +90,33 @@ async fn whole(play: &mut super::play::Play<'_>, before: &ConfigMap) -> Result<C
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_who_keeps_writing_into_the_record_delays_a_table_and_breaks_nothing() -> Result<()>
 {
-    let mut stage = Stage::start().await?;
-    let maps = records(&stage.world);
-    let meddling = tokio::spawn(async move {
-        for round in 0..40 {
-            let edits = edits();
-            let (_, change) = &edits[round % edits.len()];
-            // It is not there at first, and not for long after each deletion.
-            let _done = match round % 7 {
-                6 => maps.delete("busy-ranktable", &DeleteParams::default()).await.map(drop),
-                _ => {
-                    let params = PatchParams::default();
-                    maps.patch("busy-ranktable", &params, &Patch::Merge(change)).await.map(drop)
-                }
-            };
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-    });
-    let mut play = stage.play("busy").await?;
-    play.pod("a", Home::Agent, 0).await?;
-    play.pod("b", Home::Agent, 1).await?;
-    meddling.await?;
-    let first = play.delivered(1).await?;
-    play.delete("b").await?;
-    play.pod("c", Home::Agent, 1).await?;
-    play.delivered(generation(&first) + 1).await?;
-    play.witness.judge_generations()?;
-    stage.world.stop().await;
-    Ok(())
+    Stage::run(async |stage| {
+        let maps = records(&stage.world);
+        let meddling = tokio::spawn(async move {
+            for round in 0..40 {
+                let edits = edits();
+                let (_, change) = &edits[round % edits.len()];
+                // It is not there at first, and not for long after each deletion.
+                let _done = match round % 7 {
+                    6 => maps.delete("busy-ranktable", &DeleteParams::default()).await.map(drop),
+                    _ => {
+                        let params = PatchParams::default();
+                        maps.patch("busy-ranktable", &params, &Patch::Merge(change)).await.map(drop)
+                    }
+                };
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        });
+        let mut play = stage.play("busy").await?;
+        play.pod("a", Home::Agent, 0).await?;
+        play.pod("b", Home::Agent, 1).await?;
+        meddling.await?;
+        let first = play.delivered(1).await?;
+        play.delete("b").await?;
+        play.pod("c", Home::Agent, 1).await?;
+        play.delivered(generation(&first) + 1).await?;
+        play.witness.judge_generations()?;
+        Ok(())
+    })
+    .await
 }

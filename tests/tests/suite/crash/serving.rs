@@ -124,7 +124,8 @@ impl<'a> Life<'a> {
                 self.stage.until("the creation", create).await
             }
             Act::Scale | Act::Roll => {
-                let change = Patch::Merge(json!({"spec": manifest["spec"]}));
+                let kept = self.stage.world.kept(manifest);
+                let change = Patch::Merge(json!({"spec": kept["spec"]}));
                 let patch = async |world: &World| {
                     let api = world.servings(shape);
                     Ok(Seen::Yes(
@@ -241,21 +242,22 @@ async fn killed(stage: &mut Stage, shape: Shape, all: &[Dry], at: usize, side: S
 
 async fn walk(shape: Shape, side: Side) -> Result<()> {
     let begun = Instant::now();
-    let mut stage = Stage::start().await?;
-    let all = dry(&mut stage, shape).await.context("without a kill")?;
-    let most = all.iter().map(|dry| dry.writes.len()).max().unwrap_or_default();
-    let chosen = super::chosen(most);
-    for at in chosen.iter().copied() {
-        let since = Instant::now();
-        killed(&mut stage, shape, &all, at, side).await?;
-        println!("{at} of {most}: {} kills, {:.1?}", stage.kills, since.elapsed());
-    }
-    println!("{} kills, {:.1?}", stage.kills, begun.elapsed());
-    let reached = |at: &usize| all.iter().filter(|dry| dry.writes.len() >= *at).count();
-    let writes: usize = chosen.iter().map(reached).sum();
-    ensure!(stage.kills * 4 >= writes * 3, "only {} kills at {writes} writes", stage.kills);
-    stage.world.stop().await;
-    Ok(())
+    Stage::run(async |stage| {
+        let all = dry(stage, shape).await.context("without a kill")?;
+        let most = all.iter().map(|dry| dry.writes.len()).max().unwrap_or_default();
+        let chosen = super::chosen(most);
+        for at in chosen.iter().copied() {
+            let since = Instant::now();
+            killed(stage, shape, &all, at, side).await?;
+            println!("{at} of {most}: {} kills, {:.1?}", stage.kills, since.elapsed());
+        }
+        println!("{} kills, {:.1?}", stage.kills, begun.elapsed());
+        let reached = |at: &usize| all.iter().filter(|dry| dry.writes.len() >= *at).count();
+        let writes: usize = chosen.iter().map(reached).sum();
+        ensure!(stage.kills * 4 >= writes * 3, "only {} kills at {writes} writes", stage.kills);
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -237,22 +237,23 @@ fn renamed(picture: &Value, name: &str) -> Value {
 
 async fn walk(side: Side) -> Result<()> {
     let begun = Instant::now();
-    let mut stage = Stage::start().await?;
-    let all = dry(&mut stage).await.context("without a kill")?;
-    let most = all.iter().map(|dry| dry.writes.len()).max().unwrap_or_default();
-    let chosen = super::chosen(most);
-    for at in chosen.iter().copied() {
-        let since = Instant::now();
-        killed(&mut stage, &all, at, side).await?;
-        println!("{at} of {most}: {} kills, {:.1?}", stage.kills, since.elapsed());
-    }
-    println!("{} kills, {:.1?}", stage.kills, begun.elapsed());
-    let reached = |at: &usize| all.iter().filter(|dry| dry.writes.len() >= *at).count();
-    let writes: usize = chosen.iter().map(reached).sum();
-    // How often the status is written on the way is chance.
-    ensure!(stage.kills * 2 >= writes, "only {} kills at {writes} writes", stage.kills);
-    stage.world.stop().await;
-    Ok(())
+    Stage::run(async |stage| {
+        let all = dry(stage).await.context("without a kill")?;
+        let most = all.iter().map(|dry| dry.writes.len()).max().unwrap_or_default();
+        let chosen = super::chosen(most);
+        for at in chosen.iter().copied() {
+            let since = Instant::now();
+            killed(stage, &all, at, side).await?;
+            println!("{at} of {most}: {} kills, {:.1?}", stage.kills, since.elapsed());
+        }
+        println!("{} kills, {:.1?}", stage.kills, begun.elapsed());
+        let reached = |at: &usize| all.iter().filter(|dry| dry.writes.len() >= *at).count();
+        let writes: usize = chosen.iter().map(reached).sum();
+        // How often the status is written on the way is chance.
+        ensure!(stage.kills * 2 >= writes, "only {} kills at {writes} writes", stage.kills);
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -55,17 +55,13 @@ async fn placed_are(world: &World, job: &str, expected: &[(&str, usize, usize)])
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_a_job_in_a_queue_are_one_gang_and_collectors_are_those_that_wait() -> Result<()> {
-    if World::is_real() {
-        eprintln!("left out: the suites of the scheduler at work");
-        return Ok(());
-    }
     World::new()
         .nodes(1)
         .coordinators(1)
         .run(async |world| {
             let space = world.namespace().to_owned();
             let queue = world.own("rl");
-            world.queue(&queue, "", -1.0, -1.0).await?;
+            world.queue("rl", "", -1.0, -1.0).await?;
             world.create_object(queued("cart", &queue)).await?;
             world.dijob_is("cart", "Running").await?;
             let mut caller = world.di_caller().await?;

@@ -103,14 +103,14 @@ async fn a_pod_group_of_a_queue_that_is_changed_or_deleted_comes_back() -> Resul
         .coordinators(1)
         .run(async |world| {
             for queue in ["blue", "red"] {
-                // Another test of a lasting cluster may have made it.
-                let _there = world.queue(queue, "", -1.0, -1.0).await;
+                world.queue(queue, "", -1.0, -1.0).await?;
             }
+            let (blue, red) = (world.own("blue"), world.own("red"));
             let mut pod = held();
             pod["spec"]["schedulerName"] = json!("muster-scheduler");
             world.create_object(torch("queued", pod)).await?;
             let mut patient = job("patient", "queued", 2);
-            patient["metadata"]["labels"] = json!({"kai.scheduler/queue": "blue"});
+            patient["metadata"]["labels"] = json!({"kai.scheduler/queue": blue});
             patient["spec"]["suspend"] = json!(true);
             world.train(patient).await?;
             let set = workload(world, "patient").await?;
@@ -118,7 +118,7 @@ async fn a_pod_group_of_a_queue_that_is_changed_or_deleted_comes_back() -> Resul
             let name = set.pointer(pods).and_then(|all| all["pod-group-name"].as_str());
             let api = groups(world, "scheduling.run.ai", "v2alpha2");
             let name = name.context("its pods name no group")?;
-            comes_back(world, &api, name, ("queue", json!("blue"), json!("red"))).await
+            comes_back(world, &api, name, ("queue", json!(blue), json!(red))).await
         })
         .await
 }

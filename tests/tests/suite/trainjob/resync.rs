@@ -85,7 +85,9 @@ async fn a_coordinator_that_begins_and_jobs_that_are_touched_need_no_write() -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_coordinator_has_written_itself_is_no_reason_to_look_again() -> Result<()> {
     if World::is_real() {
-        eprintln!("left out: others write there");
+        eprintln!(
+            "left out: only a sandbox can do without the JobSet controller, which writes too"
+        );
         return Ok(());
     }
     World::new()
