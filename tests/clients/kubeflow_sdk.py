@@ -187,22 +187,27 @@ job = trainer.wait_for_job_status(name_mpi, timeout=60, polling_interval=1)
 same("an MPI job completes; its launcher is the first node", sorted(s.name for s in job.steps), ["node-0", "node-1"])
 
 # --- a trainer that the runtime brings along
-tune = trainer.train(
-    runtime=prefix + "torchtune-qwen2.5-1.5b",
-    initializer=Initializer(
-        dataset=HuggingFaceDatasetInitializer(storage_uri="hf://tatsu-lab/alpaca"),
-        model=HuggingFaceModelInitializer(storage_uri="hf://Qwen/Qwen2.5-1.5B-Instruct"),
-    ),
-    trainer=BuiltinTrainer(config=TorchTuneConfig(epochs=1, batch_size=2)),
-)
-same("a fine-tuning job is taken", trainer.get_job(tune).runtime.trainer.framework, "torchtune")
-# Its volume needs a JobSet of 0.11 or newer, which neither the sandbox nor hack/cluster has: what the coordinator says about it
-# must reach the user.
-failed = ("TrainJob", "TrainJobResourcesCreationFailed")
-until("and what is wrong with it is told", lambda: failed in {(e.involved_object_kind, e.reason) for e in trainer.get_job_events(tune)})
+made = {name, failing, image, name_mpi}
+if prefix:
+    # The original knows the model by the runtime's name, and these names are longer.
+    print("left out: a fine-tuning job, whose runtime must have its shipped name")
+else:
+    tune = trainer.train(
+        runtime=prefix + "torchtune-qwen2.5-1.5b",
+        initializer=Initializer(
+            dataset=HuggingFaceDatasetInitializer(storage_uri="hf://tatsu-lab/alpaca"),
+            model=HuggingFaceModelInitializer(storage_uri="hf://Qwen/Qwen2.5-1.5B-Instruct"),
+        ),
+        trainer=BuiltinTrainer(config=TorchTuneConfig(epochs=1, batch_size=2)),
+    )
+    same("a fine-tuning job is taken", trainer.get_job(tune).runtime.trainer.framework, "torchtune")
+    # Its volume needs a JobSet of 0.11 or newer, which neither the sandbox nor hack/cluster has: what the coordinator says about it
+    # must reach the user.
+    failed = ("TrainJob", "TrainJobResourcesCreationFailed")
+    until("and what is wrong with it is told", lambda: failed in {(e.involved_object_kind, e.reason) for e in trainer.get_job_events(tune)})
+    made.add(tune)
 
 # --- listing and deleting
-made = {name, failing, image, name_mpi, tune}
 same("all jobs are listed", {j.name for j in trainer.list_jobs()}, made)
 same("or those of a runtime", {j.name for j in trainer.list_jobs(runtime=torch)}, {name})
 for one in made:
