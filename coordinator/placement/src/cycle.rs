@@ -72,6 +72,7 @@ impl Cluster {
         requests.extend(self.flights.requests());
         requests.extend(self.promises.requests());
         self.input.bind_requests = requests;
+        self.input.closed = self.closed();
         let snapshot = build(&self.input, &self.settings.config.params, now);
         self.unhold_devices(held);
         for pod in gated {

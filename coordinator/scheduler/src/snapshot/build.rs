@@ -91,6 +91,11 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
     let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes, &mut devices);
     claim::tell_users(&mut devices, &tasks);
+    for (node, group) in &input.closed {
+        if let Some(id) = builder.node_ids.get(node.as_str()).copied() {
+            nodes[id].closed.push(builder.group(group));
+        }
+    }
     let known =
         || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
