@@ -14,7 +14,7 @@ mod shape;
 mod storage;
 mod topology;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -38,6 +38,8 @@ struct Builder<'a> {
     dimensions: Dimensions,
     facts: node::Facts<'a>,
     node_ids: HashMap<&'a str, NodeId>,
+    /// Namespaces and names of config maps.
+    config_maps: HashSet<(&'a str, &'a str)>,
     queue_ids: BTreeMap<String, QueueId>,
     topology_ids: BTreeMap<&'a str, TopologyId>,
     group_ids: BTreeMap<String, GroupId>,
@@ -63,6 +65,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         dimensions: Dimensions::default(),
         facts: node::Facts::of(input),
         node_ids: HashMap::new(),
+        config_maps: constraint::config_maps(input),
         queue_ids: BTreeMap::new(),
         topology_ids: BTreeMap::new(),
         group_ids: BTreeMap::new(),
