@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::{Named, Pod};
-use muster_scheduler::reason::Eviction;
+use muster_scheduler::reason::{Eviction, Reason};
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
@@ -208,6 +208,11 @@ impl Cluster {
                     }
                 }
                 Action::Pipeline => {}
+            }
+        }
+        for why in cycle.decisions.reasons.values_mut() {
+            if why.reason == Reason::MissingDeviceClaim {
+                why.message = sharing::UNCLAIMED.to_owned();
             }
         }
         untold.extend(self.given_up());

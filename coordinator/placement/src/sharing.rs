@@ -14,6 +14,10 @@ use crate::reservation::share::{self, Untold};
 use crate::reservation::{self, APP, Make, Reservations, Spot, Steps};
 use crate::room::device_of;
 
+/// What is said of pods that claim devices one by one: a cluster's claims are not read, and none would be written.
+pub(crate) const UNCLAIMED: &str = "claims of devices (resourceClaims) are not given by this scheduler yet: ask for devices by \
+     resource, huawei.com/Ascend910 or nvidia.com/gpu say, or let another scheduler place these pods";
+
 /// What was changed for a cycle to see devices that are held for nobody.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBack {
@@ -242,8 +246,14 @@ impl Cluster {
     }
 }
 
-/// Why a pod that is to share devices cannot be told which.
+/// Why a pod cannot be told its devices: those that it is to share, or those that it claims.
 pub(crate) fn obstacle(pod: &Pod, decision: &Decision) -> Option<Waiting> {
+    if !decision.claims.is_empty() || decision.extended_claim.is_some() {
+        return Some(Waiting {
+            reason: Reason::MissingDeviceClaim,
+            ..waiting(UNCLAIMED.to_owned())
+        });
+    }
     if decision.gpu_groups.is_empty() {
         return None;
     }

@@ -470,3 +470,17 @@ fn a_pod_whose_device_turns_out_to_be_faulty_is_decided_on_anew() {
     let (_, steps) = cycle(&mut cluster, at(32));
     assert_eq!(steps.make.len(), 1, "after its rest it gets another");
 }
+
+#[test]
+fn a_pod_that_claims_devices_waits_and_is_told_that_claims_are_not_given() {
+    let mut cluster = cluster(8);
+    let mut claiming = pod("a", json!({}));
+    claiming["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "mine"}]);
+    claiming["spec"]["containers"][0]["resources"] = json!({"claims": [{"name": "gpu"}]});
+    submit(&mut cluster, claiming);
+    let cycle = cluster.cycle(at(0));
+    assert!(cycle.binds.is_empty());
+    let why = &cycle.decisions.reasons["team/a"];
+    assert_eq!(why.reason, Reason::MissingDeviceClaim);
+    assert!(why.message.contains("resourceClaims") && why.message.contains("not given"), "{why:?}");
+}

@@ -9,6 +9,8 @@ use serde::Deserialize;
 
 use super::seen::Lean;
 
+/// Nodes of one page of a listing: they are large as they come, since they list their images.
+pub const NODES: u32 = 100;
 /// What kubectl keeps for itself.
 const LARGE: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -39,15 +41,26 @@ macro_rules! lean {
     };
 }
 
-lean!(Node, "", "v1", "Node", "nodes", Kind::Node, |mut node| {
-    node.metadata.annotations = kept(&node.metadata.annotations, |_| false);
-    let offered = &node.status.allocatable;
-    let withdrawn = node.status.capacity.iter().filter(|(name, amount)| {
-        name.contains('/') && offered.get(name).is_some_and(|offered| offered != *amount)
-    });
-    node.status.capacity = withdrawn.collect();
-    Object::Node(node)
-});
+impl Lean for Node {
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Node";
+    const PLURAL: &'static str = "nodes";
+    const OF: Kind = Kind::Node;
+    const PAGE: u32 = NODES;
+
+    fn object(self) -> Object {
+        let mut node = self;
+        node.metadata.annotations = kept(&node.metadata.annotations, |_| false);
+        let offered = &node.status.allocatable;
+        let withdrawn = node.status.capacity.iter().filter(|(name, amount)| {
+            name.contains('/') && offered.get(name).is_some_and(|offered| offered != *amount)
+        });
+        node.status.capacity = withdrawn.collect();
+        Object::Node(node)
+    }
+}
+
 lean!(
     PriorityClass,
     "scheduling.k8s.io",
