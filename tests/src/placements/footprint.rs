@@ -21,11 +21,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Pods of one group.
 const GROUP: u32 = 100;
 
-/// What who leads needs has cached this much at least, in MiB; before that it has not begun.
-const LEADING: f64 = 40.0;
-/// And who waits.
-const WAITING: f64 = 5.0;
-
 /// What coordinators need of memory.
 pub struct Memory {
     /// The one that leads.
@@ -53,9 +48,10 @@ pub async fn measure(program: &Path, nodes: u32) -> anyhow::Result<Memory> {
             world.remove_webhook().await;
             fill(world, nodes).await?;
             let mut leader = start(world, program, "leader")?;
-            let leading = look(&mut leader, LEADING).await?;
+            until_led(world).await?;
+            let leading = look(&mut leader).await?;
             let mut standby = start(world, program, "standby")?;
-            let waiting = look(&mut standby, WAITING).await?;
+            let waiting = look(&mut standby).await?;
             leader.kill().await?;
             standby.kill().await?;
             result = Some(Memory { leading, waiting });
@@ -172,8 +168,22 @@ fn start(world: &World, program: &Path, identity: &str) -> anyhow::Result<Child>
     child.with_context(|| format!("{} does not start: build it for release", program.display()))
 }
 
+/// Waits until whoever leads has seen all pods: the queue says what they have.
+async fn until_led(world: &World) -> anyhow::Result<()> {
+    let queue = json!({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "footprint"}});
+    until("what the queue has", PATIENCE, async || {
+        let status = world.object(&queue).await?["status"].clone();
+        // Nothing is said before everything has been listed.
+        Ok(match status["allocated"][DEVICE].is_null() {
+            false => Seen::Yes(()),
+            true => Seen::NotYet(status.to_string()),
+        })
+    })
+    .await
+}
+
 /// Waits until it needs no more, and says how much that is.
-async fn look(child: &mut Child, least: f64) -> anyhow::Result<Resident> {
+async fn look(child: &mut Child) -> anyhow::Result<Resident> {
     let pid = child.id().context("it has ended")?;
     let mut before = 0.0;
     until("memory that grows no more", PATIENCE, async || {
@@ -181,7 +191,7 @@ async fn look(child: &mut Child, least: f64) -> anyhow::Result<Resident> {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let usage = Usage::of(pid)?;
         let memory = Resident { now: usage.resident / MIB, most: usage.peak / MIB };
-        let grows = memory.most > before * 1.01 || memory.most < least;
+        let grows = memory.most > before * 1.01;
         before = memory.most;
         Ok(if grows { Seen::NotYet(format!("{:.0} MiB", before)) } else { Seen::Yes(memory) })
     })
