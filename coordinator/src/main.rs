@@ -7,7 +7,7 @@ use clap::Parser;
 use muster_coordinator::args::{Args, Command};
 use muster_coordinator::run;
 
-#[cfg(target_env = "musl")]
+/// It gives memory back that is not needed any more: a first listing makes much that is soon forgotten.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

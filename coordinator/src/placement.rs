@@ -23,6 +23,7 @@ pub mod intake;
 pub mod kinds;
 pub mod metrics;
 pub mod notes;
+mod pods;
 pub mod reserve;
 pub mod seen;
 pub mod shown;

@@ -36,6 +36,7 @@ use crate::webhook::scheduling;
 
 mod leading;
 mod program;
+mod trim;
 mod wiring;
 
 pub use program::main;

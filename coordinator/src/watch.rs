@@ -19,8 +19,14 @@ use tokio_util::sync::CancellationToken;
 
 pub use words::Words;
 
-/// Changes that a slow listener may miss before it must look at everything again.
-const FEED: usize = 16 * 1024;
+/// Changes that a slow listener may miss before it must look at everything again. Room for them is taken at once, so that it is as
+/// large as the kind is busy.
+const FEED: usize = 4 * 1024;
+/// The same for one object alone.
+const FEED_OF_ONE: usize = 16;
+
+/// How a selector begins that means one object.
+const ONE: &str = "metadata.name=";
 
 /// Changes that are taken at once before anything is looked at.
 const BATCH: usize = 4096;
@@ -55,7 +61,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let changes = broadcast::channel(FEED).0;
+    let one = config.field_selector.as_ref().is_some_and(|fields| fields.starts_with(ONE));
+    let changes = broadcast::channel(if one { FEED_OF_ONE } else { FEED }).0;
     let (ready, seen) = watch::channel(false);
     let watch = Watch { store, changes: changes.clone(), ready: seen };
     (watch, Reflector { api, config, trim, writer, changes, ready })

@@ -101,8 +101,12 @@ async fn measure(args: Args) -> anyhow::Result<bool> {
         );
         let memory = footprint::measure(program, args.large).await?;
         report.part(&format!("{} nodes, {} pods", args.large, args.large * 8));
-        report.plain("the coordinator's memory now", format!("{:.0} MiB", memory.now));
-        report.limit("e. the most that it was", memory.most, MEMORY, "MiB");
+        let footprint::Memory { leading, waiting } = memory;
+        // Other work on the machine does not make it larger: no noise is allowed for.
+        report.strict("e. the coordinator's memory (RSS)", leading.now, MEMORY, "MiB");
+        report.strict("f. the most that it was (VmHWM)", leading.most, MEMORY, "MiB");
+        report.plain("one that waits to lead", format!("{:.0} MiB", waiting.now));
+        report.plain("the most that it was", format!("{:.0} MiB", waiting.most));
     }
     Ok(report.verdict())
 }

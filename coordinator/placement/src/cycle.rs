@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::{Named, Pod};
-use muster_scheduler::reason::Eviction;
+use muster_scheduler::reason::{Eviction, Reason};
 use muster_scheduler::snapshot::{Snapshot, build};
 
 use crate::cluster::Cluster;
@@ -72,6 +72,7 @@ impl Cluster {
         requests.extend(self.flights.requests());
         requests.extend(self.promises.requests());
         self.input.bind_requests = requests;
+        self.input.closed = self.closed();
         let snapshot = build(&self.input, &self.settings.config.params, now);
         self.unhold_devices(held);
         for pod in gated {
@@ -207,6 +208,11 @@ impl Cluster {
                     }
                 }
                 Action::Pipeline => {}
+            }
+        }
+        for why in cycle.decisions.reasons.values_mut() {
+            if why.reason == Reason::MissingDeviceClaim {
+                why.message = sharing::UNCLAIMED.to_owned();
             }
         }
         untold.extend(self.given_up());

@@ -245,6 +245,11 @@ impl Faults {
         }
     }
 
+    /// By node, identities of pods that hold a faulty device, and what is wrong with it.
+    pub(crate) fn hits(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, String>)> {
+        self.hits.iter().map(|(node, pods)| (node.as_str(), pods))
+    }
+
     /// A group's trouble.
     pub fn trouble(&self, group: &Group) -> Option<&Trouble> {
         self.troubles.get(group)

@@ -15,19 +15,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::{Phase, Pod};
-use sha2::{Digest, Sha256};
 
-use crate::object::{Name, name, name_of};
+use crate::object::{Name, name_of};
 
 pub mod share;
+mod spot;
 mod step;
+mod usage;
 
+pub use spot::{APP, GROUP, Spot};
+pub(crate) use spot::{pod_of, spot_of};
 pub use step::{Make, Mark, Release, Steps};
+use usage::{How, Use};
 
-/// The label that says what a pod is for.
-pub const APP: &str = "app";
-/// The label of a shared device: on its reservation, and on the pods that have a part of it.
-pub const GROUP: &str = "runai-gpu-group";
 /// The annotation of a reservation that says which device it has.
 pub const DEVICE: &str = "run.ai/reserve_for_gpu_index";
 /// Names of devices are shorter.
@@ -44,15 +44,6 @@ pub struct Settings {
     pub patience: SignedDuration,
     /// How long pods may run on a device that is not held any more.
     pub grace: SignedDuration,
-}
-
-/// A shared device: a node, and its group there.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Spot {
-    /// The node.
-    pub node: Box<str>,
-    /// The group.
-    pub group: Box<str>,
 }
 
 /// All devices that are shared, as far as it is known.
@@ -99,26 +90,6 @@ enum Stage {
     Ended,
 }
 
-/// A pod that has a part of devices.
-#[derive(Clone, Debug)]
-struct Use {
-    uid: String,
-    spots: Vec<Spot>,
-    how: How,
-    /// Whether it is a pod of our scheduler.
-    ours: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    /// It waits for its devices since then.
-    Waiting(Timestamp),
-    /// Its binding is on its way.
-    Sent,
-    /// It is there.
-    Bound,
-}
-
 /// Reservations of a device that have ended before they had one.
 #[derive(Clone, Debug, Default)]
 struct Refused {
@@ -149,39 +120,6 @@ impl Default for Settings {
             grace: SignedDuration::from_secs(10),
         }
     }
-}
-
-// === impl Spot ===
-
-impl Spot {
-    /// A group on a node.
-    pub fn new(node: &str, group: &str) -> Self {
-        Self { node: node.into(), group: group.into() }
-    }
-
-    /// The name of its reservation pod: always the same, so that there are never two.
-    pub fn pod(&self) -> String {
-        let digest = Sha256::digest(format!("{}/{}", self.node, self.group));
-        let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        format!("gpu-reservation-{hex}")
-    }
-}
-
-/// The device that a reservation pod holds.
-pub(crate) fn spot_of(pod: &Pod, settings: &Settings, app: &str) -> Option<Spot> {
-    let meta = &pod.metadata;
-    let ours = meta.labels.get(APP) == Some(app) && meta.namespace == settings.namespace;
-    let group = meta.labels.get(GROUP).filter(|group| !group.is_empty());
-    let node = Some(pod.spec.node_name.as_str()).filter(|node| !node.is_empty());
-    Some(Spot::new(node?, group.filter(|_| ours)?))
-}
-
-/// The groups that a pod has a part of, as its labels say.
-pub(crate) fn groups_of(pod: &Pod) -> impl Iterator<Item = &str> {
-    let ours = |label: &str| {
-        label.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    pod.metadata.labels.iter().filter(move |(label, _)| ours(label)).map(|(_, group)| group)
 }
 
 // === impl Held ===
@@ -268,69 +206,8 @@ impl Reservations {
         self.forget(pod);
     }
 
-    /// A pod that shares devices is as it is now. `flies`: its binding is on its way.
-    pub(crate) fn see(&mut self, pod: &Pod, flies: bool, ours: bool) {
-        let key = name_of(&pod.metadata);
-        let ended = matches!(pod.status.phase, Phase::Succeeded | Phase::Failed);
-        let node = &pod.spec.node_name;
-        let known = self.uses.get(&key).filter(|known| known.uid == pod.metadata.uid);
-        if node.is_empty() || ended || share::asks(pod).is_none() {
-            let flying = known.filter(|known| known.how != How::Bound && flies && !ended);
-            match flying.map(|known| known.spots.clone()) {
-                // Perhaps it does not want them any more.
-                Some(spots) => self.dirty.extend(spots),
-                None => self.forget(&key),
-            }
-            return;
-        }
-        let spots: Vec<Spot> = groups_of(pod).map(|group| Spot::new(node, group)).collect();
-        if known.is_some_and(|known| known.how == How::Bound && known.spots == spots) {
-            return;
-        }
-        self.forget(&key);
-        if !spots.is_empty() {
-            let uid = pod.metadata.uid.clone();
-            self.enter(key, Use { uid, spots, how: How::Bound, ours });
-        }
-    }
-
-    /// A pod is to get a part of these devices as soon as they are held.
-    pub(crate) fn wait(&mut self, pod: &Name, uid: &str, spots: Vec<Spot>, now: Timestamp) {
-        self.forget(pod);
-        let using = Use { uid: uid.to_owned(), spots, how: How::Waiting(now), ours: true };
-        self.enter(pod.clone(), using);
-    }
-
-    /// A pod has no part of any device any more.
-    pub(crate) fn forget(&mut self, pod: &Name) {
-        let Some(gone) = self.uses.remove(pod) else { return };
-        for spot in gone.spots {
-            if let Some(users) = self.users.get_mut(&spot) {
-                users.remove(pod);
-                if users.is_empty() {
-                    self.users.remove(&spot);
-                }
-            }
-            self.dirty.insert(spot);
-        }
-    }
-
-    fn enter(&mut self, pod: Name, using: Use) {
-        for spot in &using.spots {
-            self.users.entry(spot.clone()).or_default().insert(pod.clone());
-            self.dirty.insert(spot.clone());
-        }
-        self.uses.insert(pod, using);
-    }
-
     fn touch(&mut self, spot: &Spot) {
         self.dirty.insert(spot.clone());
-    }
-
-    /// A node is gone: who waits for its devices is looked at.
-    pub(crate) fn lose_node(&mut self, node: &str) {
-        let on = self.users.keys().filter(|spot| &*spot.node == node).cloned();
-        self.dirty.extend(on.collect::<Vec<_>>());
     }
 
     /// Reservations that do not say their device yet: node, name and identity.
@@ -384,18 +261,16 @@ impl Reservations {
         counts
     }
 
-    /// Pods that have a part of a device which a reservation of these identities holds, and which that is.
-    pub(crate) fn users_of<'a, T>(
+    /// Devices of a node that a reservation of these identities holds, and which that is.
+    pub(crate) fn spots_of<'a, T>(
         &'a self,
         node: &'a str,
         held: &'a BTreeMap<String, T>,
-    ) -> impl Iterator<Item = (&'a Name, &'a T)> {
+    ) -> impl Iterator<Item = (&'a Spot, &'a T)> {
         let here = self.held.range(Spot::new(node, "")..);
         let here = here.take_while(move |(spot, _)| &*spot.node == node);
-        here.flat_map(move |(spot, list)| {
-            let of = list.iter().find_map(|one| held.get(&one.uid));
-            let users = of.and_then(|_| self.users.get(spot)).into_iter().flatten();
-            users.filter_map(move |user| Some((user, of?)))
+        here.filter_map(|(spot, list)| {
+            Some((spot, list.iter().find_map(|one| held.get(&one.uid))?))
         })
     }
 
@@ -426,22 +301,10 @@ fn is_device(text: &str) -> bool {
     !text.is_empty() && text.len() < LONGEST_DEVICE && text.bytes().all(plain)
 }
 
-/// The name of the reservation pod of a device.
-pub(crate) fn pod_of(spot: &Spot, settings: &Settings) -> Name {
-    name(&settings.namespace, &spot.pod())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_name_of_a_reservation_follows_from_node_and_group() {
-        let one = Spot::new("node-1", "group").pod();
-        assert_eq!(one, Spot::new("node-1", "group").pod());
-        assert_ne!(one, Spot::new("node-2", "group").pod());
-        assert_eq!(one.len(), "gpu-reservation-".len() + 16);
-    }
+    use crate::object::name;
 
     #[test]
     fn a_reservation_that_has_ended_holds_nothing() {

@@ -14,6 +14,10 @@ use crate::reservation::share::{self, Untold};
 use crate::reservation::{self, APP, Make, Reservations, Spot, Steps};
 use crate::room::device_of;
 
+/// What is said of pods that claim devices one by one: a cluster's claims are not read, and none would be written.
+pub(crate) const UNCLAIMED: &str = "claims of devices (resourceClaims) are not given by this scheduler yet: ask for devices by \
+     resource, huawei.com/Ascend910 or nvidia.com/gpu say, or let another scheduler place these pods";
+
 /// What was changed for a cycle to see devices that are held for nobody.
 #[derive(Debug, Default)]
 pub(crate) struct HeldBack {
@@ -62,14 +66,14 @@ impl Cluster {
                 None => self.reservations.unmake(&spot),
             }
         }
+        let closed = self.closed();
         for (pod, devices) in seen.ready {
-            match self.tell(&pod, &devices) {
-                Some(bind) => steps.binds.push(bind),
-                None => {
-                    let why = "it cannot be told its devices any more";
+            match self.tell(&pod, &devices, &closed) {
+                Ok(bind) => steps.binds.push(bind),
+                Err(why) => {
                     self.reservations.forget(&pod);
-                    self.flights.give_up(&pod, why, &self.settings.patience, now);
-                    steps.given_up.push((pod, why.to_owned()));
+                    self.flights.give_up(&pod, &why, &self.settings.patience, now);
+                    steps.given_up.push((pod, why));
                 }
             }
         }
@@ -85,16 +89,31 @@ impl Cluster {
         Some(Make { spot: spot.clone(), pod, resource, tolerations })
     }
 
-    /// The binding of a pod whose devices are known.
-    fn tell(&mut self, pod: &Name, devices: &[(Box<str>, String)]) -> Option<Bind> {
-        let mut bind = self.flights.of(pod)?.clone();
+    /// The binding of a pod whose devices are known, or why there is none.
+    fn tell(
+        &mut self,
+        pod: &Name,
+        devices: &[(Box<str>, String)],
+        closed: &[(String, String)],
+    ) -> Result<Bind, String> {
+        let unknown = || "it cannot be told its devices any more".to_owned();
+        let mut bind = self.flights.of(pod).ok_or_else(unknown)?.clone();
+        let is_closed =
+            |group: &str| closed.iter().any(|(node, shut)| *node == bind.node && shut == group);
+        if let Some((_, device)) = devices.iter().find(|(group, _)| is_closed(group)) {
+            return Err(format!(
+                "device {device} of {}, which it was to share, is faulty",
+                bind.node
+            ));
+        }
         let parts: Vec<(&str, &str)> =
             devices.iter().map(|(group, device)| (&**group, device.as_str())).collect();
-        let share = share::share(self.pod(pod)?, self.node(&bind.node), &parts).ok()?;
+        let known = self.pod(pod).ok_or_else(unknown)?;
+        let share = share::share(known, self.node(&bind.node), &parts).map_err(|_| unknown())?;
         bind.annotations.extend(share.annotations.clone());
         bind.share = Some(Box::new(share));
         self.flights.begin(bind.clone());
-        Some(bind)
+        Ok(bind)
     }
 
     /// Holds back a binding until all devices that the pod has a part of are held.
@@ -134,6 +153,13 @@ impl Cluster {
             *request.spec.selected_node == *spot.node
                 && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
         })
+    }
+
+    /// Shared devices that are faulty: who has a part of one is judged by its policy, and nobody else gets one.
+    pub(crate) fn closed(&self) -> Vec<(String, String)> {
+        let shown = |(spot, _): (&Spot, &String)| (spot.node.to_string(), spot.group.to_string());
+        let spots = |(node, pods)| self.reservations.spots_of(node, pods).map(shown);
+        self.faults.hits().flat_map(spots).collect()
     }
 
     /// To a cycle a reservation for nobody is a pod like others that is leaving, and one that may come into being is there.
@@ -220,8 +246,14 @@ impl Cluster {
     }
 }
 
-/// Why a pod that is to share devices cannot be told which.
+/// Why a pod cannot be told its devices: those that it is to share, or those that it claims.
 pub(crate) fn obstacle(pod: &Pod, decision: &Decision) -> Option<Waiting> {
+    if !decision.claims.is_empty() || decision.extended_claim.is_some() {
+        return Some(Waiting {
+            reason: Reason::MissingDeviceClaim,
+            ..waiting(UNCLAIMED.to_owned())
+        });
+    }
     if decision.gpu_groups.is_empty() {
         return None;
     }

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_placement::object::name;
 use muster_placement::reservation::{DEVICE, GROUP, Make, Spot};
 use muster_placement::{Bind, Cluster, Kind, Object, Outcome, Settings, Steps};
+use muster_scheduler::reason::Reason;
 use serde_json::{Value, json};
 
 fn at(seconds: i64) -> Timestamp {
@@ -406,4 +407,80 @@ fn a_pod_that_only_calls_itself_a_reservation_holds_its_device_for_itself() {
     put(&mut cluster, "Pod", imposter);
     submit(&mut cluster, whole("w"));
     assert!(cycle(&mut cluster, at(0)).0.is_empty());
+}
+
+/// The agent says that the device of a reservation is faulty.
+fn strike(cluster: &mut Cluster, make: &Make) {
+    let held = (format!("{}-uid", make.pod.1), "device 0 of nvidia.com/gpu: XID 79".to_owned());
+    cluster.hold("n", [held].into());
+    let device = json!({"id": 0, "resource": "nvidia.com/gpu", "fault": "XID 79"});
+    let inventory = json!({"node": "n", "devices": [device]});
+    cluster.put_inventory(serde_json::from_value(inventory).unwrap());
+}
+
+#[test]
+fn nobody_else_gets_a_part_of_a_device_that_is_faulty() {
+    let mut cluster = cluster(8);
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    strike(&mut cluster, &make);
+    submit(&mut cluster, half("b"));
+    let (_, steps) = cycle(&mut cluster, at(1));
+    assert!(steps.binds.is_empty(), "{:?}", steps.binds);
+    assert_ne!(steps.make[0].spot, make.spot, "another device is opened");
+    // Well again, it is shared.
+    cluster.hold("n", Default::default());
+    cluster.remove_inventory("n");
+    submit(&mut cluster, half("c"));
+    let (_, steps) = cycle(&mut cluster, at(2));
+    let opened: Vec<_> = steps.make.iter().map(|make| &make.spot).collect();
+    assert!(opened.is_empty(), "{opened:?}");
+}
+
+#[test]
+fn where_only_a_faulty_device_has_room_a_pod_waits_and_says_why() {
+    let mut cluster = cluster(1);
+    let labelled = json!({"metadata": {"name": "n", "labels": {"nvidia.com/gpu.count": "1"}},
+        "status": {"allocatable": {"nvidia.com/gpu": "1", "cpu": "64", "memory": "256Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+    put(&mut cluster, "Node", labelled);
+    let (make, _) = share(&mut cluster, "a", "GPU-0", at(0));
+    strike(&mut cluster, &make);
+    submit(&mut cluster, half("b"));
+    let first = cluster.cycle(at(1));
+    assert!(first.evictions.is_empty(), "who leaves it frees nothing: {:?}", first.evictions);
+    let steps = cluster.share(at(1));
+    assert!(steps.binds.is_empty() && steps.make.is_empty());
+    assert_eq!(first.decisions.reasons["team/b"].reason, Reason::LargerThanAnyNode);
+}
+
+#[test]
+fn a_pod_whose_device_turns_out_to_be_faulty_is_decided_on_anew() {
+    let mut cluster = cluster(8);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    strike(&mut cluster, &make);
+    put(&mut cluster, "Pod", reservation(&make, Some("GPU-0")));
+    let steps = cluster.share(at(1));
+    assert!(steps.binds.is_empty());
+    let why = &steps.given_up[0].1;
+    assert!(why.contains("device GPU-0 of n") && why.contains("faulty"), "{why}");
+    assert_eq!(cluster.share(at(2)).release[0].pod, make.pod);
+    cluster.remove(Kind::Pod, &make.pod);
+    let (_, steps) = cycle(&mut cluster, at(32));
+    assert_eq!(steps.make.len(), 1, "after its rest it gets another");
+}
+
+#[test]
+fn a_pod_that_claims_devices_waits_and_is_told_that_claims_are_not_given() {
+    let mut cluster = cluster(8);
+    let mut claiming = pod("a", json!({}));
+    claiming["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "mine"}]);
+    claiming["spec"]["containers"][0]["resources"] = json!({"claims": [{"name": "gpu"}]});
+    submit(&mut cluster, claiming);
+    let cycle = cluster.cycle(at(0));
+    assert!(cycle.binds.is_empty());
+    let why = &cycle.decisions.reasons["team/a"];
+    assert_eq!(why.reason, Reason::MissingDeviceClaim);
+    assert!(why.message.contains("resourceClaims") && why.message.contains("not given"), "{why:?}");
 }

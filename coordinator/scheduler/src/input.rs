@@ -106,6 +106,8 @@ pub struct Input {
     pub usage: Vec<(String, Usage)>,
     /// What agents know of their nodes.
     pub inventories: Vec<Inventory>,
+    /// Devices that pods share and nobody else may: node and group.
+    pub closed: Vec<(String, String)>,
     /// What could not be read.
     pub set_aside: Vec<SetAside>,
 }

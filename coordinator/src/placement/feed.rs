@@ -28,7 +28,7 @@ use crate::write::Writer;
 
 /// Changes that wait to be looked at; who has more waits.
 const WAITING: usize = 4096;
-/// Objects of one page of a listing.
+/// Config maps of one page of a listing.
 const PAGE: u32 = 500;
 
 /// Something has changed.
@@ -124,7 +124,7 @@ impl Watching {
 
     async fn follow<T: Lean>(self) {
         let api: Api<Seen<T>> = Api::all(self.client.clone());
-        let config = watcher::Config::default().page_size(PAGE);
+        let config = watcher::Config::default().page_size(T::PAGE);
         let stream = watcher(api, config).default_backoff();
         self.run(T::OF, T::KIND, stream, |seen: Seen<T>| {
             let name = named(seen.meta());

@@ -1,27 +1,16 @@
 //! The kinds that the scheduler watches, and what of them is kept.
 
-use muster_placement::names::FAULT_POLICY;
 use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
-    BindRequest, COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, KAI_GROUP, Labels, Meta,
-    Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue,
-    StorageClass, Topology, VOLCANO_GROUP, VOLCANO_TASK,
+    BindRequest, Dialect, Labels, Meta, Node, PersistentVolume, PersistentVolumeClaim, PodGroup,
+    PriorityClass, Queue, StorageClass, Topology,
 };
 use serde::Deserialize;
 
 use super::seen::Lean;
 
-/// Annotations of pods that decisions read, besides those that begin like one of [`PREFIXES`].
-const READ: [&str; 7] = [
-    KAI_GROUP,
-    FAULT_POLICY,
-    VOLCANO_GROUP,
-    VOLCANO_TASK,
-    "received-resource-type",
-    "mps",
-    "run.ai/reserve_for_gpu_index",
-];
-const PREFIXES: [&str; 4] = ["gpu-", "kai.scheduler/", "nvidia.com/mig-", "runai"];
+/// Nodes of one page of a listing: they are large as they come, since they list their images.
+pub const NODES: u32 = 100;
 /// What kubectl keeps for itself.
 const LARGE: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -52,15 +41,26 @@ macro_rules! lean {
     };
 }
 
-lean!(Node, "", "v1", "Node", "nodes", Kind::Node, |mut node| {
-    node.metadata.annotations = kept(&node.metadata.annotations, |_| false);
-    let offered = &node.status.allocatable;
-    let withdrawn = node.status.capacity.iter().filter(|(name, amount)| {
-        name.contains('/') && offered.get(name).is_some_and(|offered| offered != *amount)
-    });
-    node.status.capacity = withdrawn.collect();
-    Object::Node(node)
-});
+impl Lean for Node {
+    const GROUP: &'static str = "";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Node";
+    const PLURAL: &'static str = "nodes";
+    const OF: Kind = Kind::Node;
+    const PAGE: u32 = NODES;
+
+    fn object(self) -> Object {
+        let mut node = self;
+        node.metadata.annotations = kept(&node.metadata.annotations, |_| false);
+        let offered = &node.status.allocatable;
+        let withdrawn = node.status.capacity.iter().filter(|(name, amount)| {
+            name.contains('/') && offered.get(name).is_some_and(|offered| offered != *amount)
+        });
+        node.status.capacity = withdrawn.collect();
+        Object::Node(node)
+    }
+}
+
 lean!(
     PriorityClass,
     "scheduling.k8s.io",
@@ -144,33 +144,6 @@ lean!(
     |group| pod_group(group.0, "scheduling.volcano.sh/v1beta1")
 );
 
-impl Lean for Pod {
-    const GROUP: &'static str = "";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "Pod";
-    const PLURAL: &'static str = "pods";
-    const OF: Kind = Kind::Pod;
-
-    fn object(mut self) -> Object {
-        let read = |name: &str| {
-            READ.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        };
-        self.metadata.annotations = kept(&self.metadata.annotations, read);
-        Object::Pod(Box::new(self))
-    }
-
-    /// A pod that waits and has no group yet: who owns it says which it gets.
-    fn wants_text(&self) -> bool {
-        let labels = &self.metadata.labels;
-        let foreign = [COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD];
-        self.spec.node_name.is_empty()
-            && self.metadata.deletion_timestamp.is_none()
-            && self.metadata.annotations.get(KAI_GROUP).is_none()
-            && self.metadata.annotations.get(VOLCANO_GROUP).is_none()
-            && foreign.iter().all(|label| labels.get(label).is_none())
-    }
-}
-
 /// Lists do not say the version of each object.
 fn pod_group(mut group: PodGroup, version: &str) -> Object {
     version.clone_into(&mut group.api_version);
@@ -179,6 +152,7 @@ fn pod_group(mut group: PodGroup, version: &str) -> Object {
     Object::PodGroup(Box::new(group))
 }
 
-fn kept(all: &Labels, is_read: impl Fn(&str) -> bool) -> Labels {
+/// Those that are read.
+pub(super) fn kept(all: &Labels, is_read: impl Fn(&str) -> bool) -> Labels {
     all.iter().filter(|(name, _)| is_read(name)).collect()
 }

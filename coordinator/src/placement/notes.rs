@@ -86,14 +86,15 @@ impl Notes {
         });
         for (queue, status) in queues {
             if is_news(self.queues.get(&queue), &status, |_, _| false) {
-                self.write_queue(&queue, &status);
+                self.write_queue(&queue, &status, self.queues.get(&queue).map(|said| &said.what));
                 self.queues.insert(queue, Said { what: status, at: Instant::now() });
             }
         }
         for (group, status) in groups {
             let urgent = |one: &GroupStatus, other: &GroupStatus| word(one) != word(other);
             if is_news(self.groups.get(&group), &status, urgent) {
-                self.note(cluster, &group, &status, now);
+                let before = self.groups.get(&group).map(|said| said.what.clone());
+                self.note(cluster, &group, &status, before.as_ref(), now);
                 self.groups.insert(group, Said { what: status, at: Instant::now() });
             }
         }
@@ -126,8 +127,16 @@ impl Notes {
         self.last.filter(|_| self.pending).map(|last| last + PASS)
     }
 
-    fn note(&mut self, cluster: &Cluster, group: &Name, status: &GroupStatus, now: Timestamp) {
+    fn note(
+        &mut self,
+        cluster: &Cluster,
+        group: &Name,
+        status: &GroupStatus,
+        before: Option<&GroupStatus>,
+        now: Timestamp,
+    ) {
         let Some(object) = cluster.pod_group(Dialect::Kai, group) else { return };
+        let now = whole(now);
         let written = object.status.conditions.iter().find(|one| one.kind == SCHEDULABLE);
         let (condition, changed) = condition(written, status, now);
         let told = object.status.conditions.iter().find(|one| one.kind == HEALTHY);
@@ -141,14 +150,18 @@ impl Notes {
             .chain(healthy.as_ref())
             .map(json_of)
             .collect();
-        let stays = |amounts: &Amounts| if status.stays { written_as(amounts) } else { json!({}) };
+        let (asked, has) = (&status.requested, &status.allocated);
+        let were = before.map(|before| [&before.requested, &before.allocated]);
+        let were = || were.into_iter().flatten().chain([asked]);
+        let staying = Amounts::new();
+        let stays = if status.stays { has } else { &staying };
         let patch = json!({"status": {
         "conditions": conditions,
         "schedulingConditions": kai_conditions(status, now),
         "resourcesStatus": {
-            "requested": written_as(&status.requested),
-            "allocated": written_as(&status.allocated),
-            "allocatedNonPreemptible": stays(&status.allocated),
+            "requested": written_as(asked, were()),
+            "allocated": written_as(has, were()),
+            "allocatedNonPreemptible": written_as(stays, were()),
         }}});
         let about = ObjectReference {
             api_version: Some("scheduling.run.ai/v2alpha2".to_owned()),
@@ -161,7 +174,7 @@ impl Notes {
         let waits = status.reason.clone().filter(|_| changed);
         let events = waits.into_iter().chain(status.trouble.clone().filter(|_| struck));
         let events = events.map(|why| (about.clone(), why)).collect();
-        self.write(pod_groups(), group, patch, events);
+        self.write(pod_groups(), group, vec![patch], events);
         if object.spec.mark_unschedulable != Some(false) {
             self.tell_pods(cluster, status);
         }
@@ -201,19 +214,25 @@ impl Notes {
         }
     }
 
-    fn write_queue(&self, queue: &str, status: &QueueStatus) {
+    fn write_queue(&self, queue: &str, status: &QueueStatus, before: Option<&QueueStatus>) {
+        let asked = &status.requested;
+        let were = before.map(|before| [&before.requested, &before.allocated]);
+        let were = || were.into_iter().flatten().chain([asked]);
         let patch = json!({"status": {
             "childQueues": status.children,
-            "requested": written_as(&status.requested),
-            "allocated": written_as(&status.allocated),
-            "allocatedNonPreemptible": written_as(&status.allocated_staying),
+            "requested": written_as(asked, were()),
+            "allocated": written_as(&status.allocated, were()),
+            "allocatedNonPreemptible": written_as(&status.allocated_staying, were()),
             "fairShare": status.fair_share,
         }});
+        // What a leader before has written is not known, and not all of it may be so any more.
+        let unsaid = json!({"status": {"requested": null, "allocated": null, "allocatedNonPreemptible": null}});
+        let patches = before.is_none().then_some(unsaid).into_iter().chain([patch]).collect();
         let name = muster_placement::object::name("", queue);
         self.write(
             resource("scheduling.run.ai", "v2", "Queue", "queues"),
             &name,
-            patch,
+            patches,
             Vec::new(),
         );
     }
@@ -222,7 +241,7 @@ impl Notes {
         &self,
         resource: ApiResource,
         name: &Name,
-        patch: Value,
+        patches: Vec<Value>,
         events: Vec<(ObjectReference, (String, String))>,
     ) {
         let (outlets, permits, name) = (self.outlets.clone(), self.permits.clone(), name.clone());
@@ -234,10 +253,12 @@ impl Notes {
             } else {
                 Api::namespaced_with(client, &name.0, &resource)
             };
-            if let Err(error) = outlets.writer.merge_status_raw(&api, &name.1, &patch).await {
-                let object = shown(&name);
-                tracing::debug!(kind = resource.kind, object, reason = error.reason(), "{error}");
-                return;
+            for patch in patches {
+                if let Err(error) = outlets.writer.merge_status_raw(&api, &name.1, &patch).await {
+                    let (object, kind, reason) = (shown(&name), resource.kind, error.reason());
+                    tracing::debug!(kind, object, reason, "{error}");
+                    return;
+                }
             }
             for (about, (reason, message)) in events {
                 outlets.events.warning(&about, &reason, message).await;
@@ -305,10 +326,19 @@ fn json_of(condition: &GroupCondition) -> Value {
         "lastTransitionTime": last_transition_time})
 }
 
-fn written_as(amounts: &Amounts) -> Value {
-    let texts: BTreeMap<&String, String> =
-        amounts.iter().map(|(name, amount)| (name, amount.to_string())).collect();
-    json!(texts)
+/// Amounts by resource. A merge keeps what it does not name: what is none any more is named, as null.
+fn written_as<'a>(amounts: &Amounts, were: impl Iterator<Item = &'a Amounts>) -> Value {
+    if amounts.is_empty() {
+        return Value::Null;
+    }
+    let gone = were.flat_map(BTreeMap::keys).map(|name| (name.clone(), Value::Null));
+    let now = amounts.iter().map(|(name, amount)| (name.clone(), amount.to_string().into()));
+    Value::Object(gone.chain(now).collect())
+}
+
+/// As Kubernetes writes times: in whole seconds.
+fn whole(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 fn pod_groups() -> ApiResource {

@@ -23,6 +23,8 @@ pub trait Lean: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
     const PLURAL: &'static str;
     /// What it is to the scheduler.
     const OF: Kind;
+    /// Objects of one page of a listing.
+    const PAGE: u32 = 500;
 
     /// The object, without what nobody reads.
     fn object(self) -> Object;

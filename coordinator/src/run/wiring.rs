@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::Api;
-use kube::core::ObjectMeta;
 use kube::runtime::watcher;
-use kube::{Client, Resource};
 use muster_dijob::api;
 use muster_dijob::names::label;
 use muster_modelserving::naming;
@@ -21,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::leading::Leading;
+use super::trim::{trim, trim_definition, trim_pod, trim_serving_pod};
 use super::{Settings, election};
 use crate::certs::{Certificates, Keeper};
 use crate::controllers::dijob;
@@ -164,7 +164,9 @@ impl Wiring {
             "aggregator configs",
             follow.run_once_served(config_definition, version, stop.clone()),
         );
-        let (nodes, follow) = watch(Api::all(client.clone()), all, dijob::kinds::trim_node);
+        // Nodes are large as they come: they list their images.
+        let few = all.page_size(placement::kinds::NODES);
+        let (nodes, follow) = watch(Api::all(client.clone()), few, dijob::kinds::trim_node);
         self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
         let trim_pod = dijob::kinds::trim_pod;
         let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_pod);
@@ -291,7 +293,7 @@ impl Wiring {
     /// One custom kind, if the cluster knows it.
     fn definition(&mut self, name: &str) -> Watch<CustomResourceDefinition> {
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let (definition, follow) = watch(Api::all(self.client.clone()), config, trim);
+        let (definition, follow) = watch(Api::all(self.client.clone()), config, trim_definition);
         self.start("definitions", follow.run(self.stop.clone()));
         definition
     }
@@ -423,45 +425,4 @@ impl Wiring {
         });
         seen
     }
-}
-
-/// Of a pod only this is looked at.
-fn trim_pod(pod: &mut Pod) {
-    trim_meta(&mut pod.metadata);
-    if let Some(spec) = pod.spec.take() {
-        let volumes = spec.volumes.map(|volumes| {
-            volumes.into_iter().filter(|volume| volume.name == names::VOLUME).collect()
-        });
-        pod.spec = Some(PodSpec { node_name: spec.node_name, volumes, ..PodSpec::default() });
-    }
-    if let Some(status) = pod.status.take() {
-        let (phase, pod_ip, host_ip) = (status.phase, status.pod_ip, status.host_ip);
-        pod.status = Some(PodStatus { phase, pod_ip, host_ip, ..PodStatus::default() });
-    }
-}
-
-/// Of a ModelServing's pod only this is looked at.
-fn trim_serving_pod(pod: &mut Pod) {
-    trim_meta(&mut pod.metadata);
-    pod.spec = None;
-    if let Some(status) = pod.status.take() {
-        let conditions = status.conditions.map(|conditions| {
-            conditions.into_iter().filter(|condition| condition.type_ == "Ready").collect()
-        });
-        pod.status = Some(PodStatus {
-            phase: status.phase,
-            conditions,
-            container_statuses: status.container_statuses,
-            init_container_statuses: status.init_container_statuses,
-            ..PodStatus::default()
-        });
-    }
-}
-
-fn trim<K: Resource>(object: &mut K) {
-    trim_meta(object.meta_mut());
-}
-
-fn trim_meta(metadata: &mut ObjectMeta) {
-    metadata.managed_fields = None;
 }

@@ -246,6 +246,7 @@ async fn show_commands(narrator: &mut Narrator, world: &World) -> anyhow::Result
          \x20 kubectl get nodes -L node.kubernetes.io/instance-type\n\
          \x20 {kubectl} get jobsets,jobs,pods -o wide\n\
          \x20 {kubectl} describe jobset {JOBSET}\n\
+         \x20 cargo run -p musterctl -- explain podgroup/impossible\n\
          {tables}",
         world.kubeconfig().display(),
     ));

@@ -223,7 +223,8 @@ impl World {
         Ok(())
     }
 
-    pub(super) async fn remove_webhook(&self) {
+    /// Takes the webhook configurations away: nobody is asked any more.
+    pub async fn remove_webhook(&self) {
         let how = kube::api::DeleteParams::default();
         for name in CONFIGURATIONS {
             let _gone =

@@ -7,3 +7,4 @@ mod reasons;
 mod room;
 mod sharing;
 mod trouble;
+mod vanished;

@@ -74,6 +74,13 @@ fn an_unknown_name_is_wrong_use_and_names_what_is_like_it() {
     let (code, _, error) = desk.ask(&["explain", "dijob/zzz"]);
     assert_eq!(code, 2);
     assert!(error.contains("there is no dijob zzz"), "{error}");
+    for (asked, shown) in
+        [("queues/q", "queues q"), ("Node/n", "nodes n"), ("topologies/t", "topology t")]
+    {
+        let (code, _, error) = desk.ask(&["explain", asked]);
+        assert_eq!(code, 2);
+        assert!(error.contains(&format!("`musterctl {shown}` shows it")), "{error}");
+    }
 }
 
 #[test]

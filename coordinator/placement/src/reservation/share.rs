@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use muster_scheduler::input::{Node, Pod};
 use muster_scheduler::snapshot::ceil2;
 
-use super::{GROUP, groups_of};
+use super::GROUP;
+use super::spot::groups_of;
 
 /// The annotation with which the names of a pod's ConfigMaps begin; the webhook writes it.
 pub const CONFIG_MAP: &str = "runai/shared-gpu-configmap";

@@ -14,7 +14,7 @@ mod shape;
 mod storage;
 mod topology;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 
@@ -38,6 +38,8 @@ struct Builder<'a> {
     dimensions: Dimensions,
     facts: node::Facts<'a>,
     node_ids: HashMap<&'a str, NodeId>,
+    /// Namespaces and names of config maps.
+    config_maps: HashSet<(&'a str, &'a str)>,
     queue_ids: BTreeMap<String, QueueId>,
     topology_ids: BTreeMap<&'a str, TopologyId>,
     group_ids: BTreeMap<String, GroupId>,
@@ -63,6 +65,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
         dimensions: Dimensions::default(),
         facts: node::Facts::of(input),
         node_ids: HashMap::new(),
+        config_maps: constraint::config_maps(input),
         queue_ids: BTreeMap::new(),
         topology_ids: BTreeMap::new(),
         group_ids: BTreeMap::new(),
@@ -91,6 +94,11 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
     let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes, &mut devices);
     claim::tell_users(&mut devices, &tasks);
+    for (node, group) in &input.closed {
+        if let Some(id) = builder.node_ids.get(node.as_str()).copied() {
+            nodes[id].closed.push(builder.group(group));
+        }
+    }
     let known =
         || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());

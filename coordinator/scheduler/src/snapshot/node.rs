@@ -2,7 +2,7 @@
 
 use crate::input::{Labels, Taint};
 
-use super::{Npus, Vector};
+use super::{GroupId, Npus, Vector};
 
 /// How a node cuts its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Node {
     pub cpu_worker: bool,
     /// Its place in each topology: the finest domain, by topology.
     pub domains: Vec<Option<usize>>,
+    /// Shared devices that nobody else may have a part of.
+    pub closed: Vec<GroupId>,
     /// Its NPUs one by one, if its agent tells.
     pub npus: Option<Box<Npus>>,
     /// The super-pod that it is in.

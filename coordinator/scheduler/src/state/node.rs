@@ -406,11 +406,12 @@ const CPU_FIRST: usize = crate::snapshot::CPU;
 // === impl SharedDevice ===
 
 impl SharedDevice {
-    /// Whether it has room, some of it perhaps soon, and somebody stays on it.
+    /// Whether it has room, some of it perhaps soon, and somebody stays on it. One that is closed has none.
     pub fn fits(&self, gpu: &GpuRequest, node: &Node) -> bool {
         self.used != 0
             && node.gpu_memory - self.allocated + self.releasing - memory_of(gpu, node) >= 0
             && self.allocated != self.releasing
+            && !node.closed.contains(&self.group)
     }
 
     /// Whether it has room now.

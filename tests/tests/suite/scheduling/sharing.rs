@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use muster_sandbox::hardware::Profile;
@@ -178,6 +178,52 @@ async fn the_next_leader_takes_over_what_is_shared() -> Result<()> {
                 world.api::<Pod>().delete(name, &DeleteParams::default()).await?;
             }
             reserved(world, 0).await.map(drop)
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_shares_a_device_that_nothing_holds_any_more_is_deleted_and_an_event_says_why()
+-> Result<()> {
+    let said = Said::default();
+    let mut choices = choices();
+    choices.placement.cluster.reservation.grace = jiff::SignedDuration::ZERO;
+    World::new()
+        .nodes_of(Profile::NvidiaH1008, 1)
+        // With the permissions of deploy/coordinator and no others.
+        .strict(true)
+        .agents()
+        .containers(containers(&said))
+        .choices(choices)
+        .run(async |world| {
+            prepare(world).await?;
+            world.create_object(sharing("a", json!({"gpu-fraction": "0.5"}))).await?;
+            says(world, &said, "a").await?;
+            let uid = world.api::<Pod>().get("a").await?.uid().context("it has no uid")?;
+            let held = reserved(world, 1).await?.into_values().next().context("none")?;
+            let at_once = DeleteParams::default().grace_period(0);
+            reservations(world).delete(&held.name_any(), &at_once).await?;
+            world
+                .until("the pod is gone", async || {
+                    Ok(match world.api::<Pod>().get_opt("a").await? {
+                        None => Seen::Yes(()),
+                        Some(_) => Seen::NotYet("it is there".to_owned()),
+                    })
+                })
+                .await?;
+            let events = world.api::<Event>();
+            let told = ListParams::default().fields("reason=DeviceNotHeld");
+            let event = world
+                .until("an event", async || {
+                    let found = events.list(&told).await?.items;
+                    Ok(found.into_iter().next().map_or(Seen::NotYet("none".to_owned()), Seen::Yes))
+                })
+                .await?;
+            ensure!(event.involved_object.uid == Some(uid), "{event:?}");
+            ensure!(event.type_.as_deref() == Some("Warning"), "{event:?}");
+            let message = event.message.unwrap_or_default();
+            ensure!(message.contains("reservation pod"), "{message}");
+            Ok(())
         })
         .await
 }

@@ -77,6 +77,7 @@ fn singular(kind: &str) -> String {
         "rs" => "replicaset",
         "lws" => "leaderworkerset",
         "cj" => "cronjob",
+        "topologies" => "topology",
         _ => word.strip_suffix('s').unwrap_or(word),
     }
     .to_owned()
@@ -246,6 +247,16 @@ impl Family {
     /// Says what there is instead.
     fn unknown(&self, world: &World, asked: &Asked) -> String {
         let kind = asked.kind.as_deref().unwrap_or("object");
+        let own = match kind {
+            "queue" => Some("queues"),
+            "node" => Some("nodes"),
+            "topology" => Some("topology"),
+            _ => None,
+        };
+        if let Some(own) = own {
+            let name = &asked.name;
+            return format!("a {kind} does not run: `musterctl {own} {name}` shows it");
+        }
         let place = match &world.namespace {
             Some(namespace) => format!("in namespace {namespace}"),
             None => "in any namespace".to_owned(),

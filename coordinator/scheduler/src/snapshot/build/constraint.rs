@@ -1,11 +1,19 @@
 //! What pods ask of places beside resources: selectors, tolerations, ports, config maps, volumes.
 
+use std::collections::HashSet;
+
 use crate::{
     input::{self, Pod},
     snapshot::Constraints,
 };
 
 use super::Builder;
+
+/// Namespaces and names of config maps: most pods name some.
+pub(super) fn config_maps(input: &input::Input) -> HashSet<(&str, &str)> {
+    let metas = input.config_maps.iter().map(|map| &map.metadata);
+    metas.map(|meta| (meta.namespace.as_str(), meta.name.as_str())).collect()
+}
 
 // === impl Builder ===
 
@@ -51,12 +59,8 @@ impl Builder<'_> {
             .filter(|name| !name.is_empty());
         let mut missing = Vec::new();
         let mut check = |reference: &input::ConfigMapReference| {
-            let exists = || {
-                self.input.config_maps.iter().any(|map| {
-                    map.metadata.namespace == pod.metadata.namespace
-                        && map.metadata.name == reference.name
-                })
-            };
+            let named = (pod.metadata.namespace.as_str(), reference.name.as_str());
+            let exists = || self.config_maps.contains(&named);
             let made_later = shared.is_some_and(|prefix| reference.name.starts_with(prefix));
             if !reference.optional.unwrap_or(false) && !made_later && !exists() {
                 missing.push(reference.name.clone());

@@ -65,12 +65,14 @@ impl<'a> Builder<'a> {
         {
             *gpus += claimed;
         }
-        self.take_faulty(object, &mut allocatable);
+        let any_faulty = self.take_faulty(object, &mut allocatable);
         let (gpu_memory, gpu_memory_known) = gpu_memory(labels.get("nvidia.com/gpu.memory"));
-        let gpu_count = labels
-            .get("nvidia.com/gpu.count")
-            .and_then(|count| count.parse().ok())
-            .unwrap_or(at(&allocatable, GPU) as i64);
+        let offered = at(&allocatable, GPU) as i64;
+        let told: Option<i64> =
+            labels.get("nvidia.com/gpu.count").and_then(|count| count.parse().ok());
+        // The label counts faulty ones too: who leaves one of those frees nothing.
+        let gpu_count =
+            told.map_or(offered, |told| if any_faulty { told.min(offered) } else { told });
         let sliced = match labels.get(&self.parameters.mig_worker_node_label_key) {
             Some(text) => is_true(text),
             None => (PODS + 1..self.dimensions.len())
@@ -108,6 +110,7 @@ impl<'a> Builder<'a> {
             gpu_worker: labels.get(&self.parameters.gpu_worker_node_label_key).is_some(),
             cpu_worker: labels.get(&self.parameters.cpu_worker_node_label_key).is_some(),
             domains: Vec::new(),
+            closed: Vec::new(),
             numa,
             storage: Vec::new(),
         }
@@ -131,14 +134,15 @@ impl<'a> Builder<'a> {
         labels
     }
 
-    /// Takes away devices that the node's agent calls faulty, unless the node has taken as many away itself.
-    fn take_faulty(&self, object: &NodeObject, allocatable: &mut Vector) {
+    /// Takes away devices that the node's agent calls faulty, unless the node has taken as many away itself. Whether there are any.
+    fn take_faulty(&self, object: &NodeObject, allocatable: &mut Vector) -> bool {
         let mut faulty: BTreeMap<&str, f64> = BTreeMap::new();
         for inventory in self.inventories(&object.metadata.name) {
             for device in inventory.devices.iter().filter(|device| device.fault.is_some()) {
                 *faulty.entry(&device.resource).or_default() += 1.0;
             }
         }
+        let any = !faulty.is_empty();
         let NodeStatus { allocatable: offered, capacity, .. } = &object.status;
         for (resource, faulty) in faulty {
             let value =
@@ -152,6 +156,7 @@ impl<'a> Builder<'a> {
                 *amount = (*amount - (faulty - withdrawn).max(0.0)).max(0.0);
             }
         }
+        any
     }
 
     /// NPUs that the node's agent calls well.
