@@ -196,7 +196,7 @@ async fn who_shares_a_device_that_nothing_holds_any_more_is_deleted_and_an_event
         .containers(containers(&said))
         .choices(choices)
         .run(async |world| {
-            prepare(world).await?;
+            world.prepare_sharing().await?;
             world.create_object(sharing("a", json!({"gpu-fraction": "0.5"}))).await?;
             says(world, &said, "a").await?;
             let uid = world.api::<Pod>().get("a").await?.uid().context("it has no uid")?;
