@@ -5,6 +5,7 @@ mod words;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition as Definition;
@@ -226,7 +227,7 @@ where
                     tell(object);
                 }
                 Some(Err(error)) => {
-                    words.failed(&error);
+                    words.failed(&error, Instant::now());
                 }
                 None => return,
             }

@@ -450,7 +450,7 @@ fn called(object: &DynamicObject) -> String {
 fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(refused) if !refused.message.is_empty() => refused.message.clone(),
-        other => other.to_string(),
+        other => muster_program::causes(other),
     }
 }
 

@@ -4,7 +4,7 @@
 
 # on_node: installs, runs one job of each kind, takes programs away, uninstalls.
 on_node() {
-    local reason run=$RUN/node
+    local reason inside run=$RUN/node
     reason=$(why_no_node)
     [[ -n $reason ]] || ((${#images[@]})) || reason=$("$root/hack/images/build" --why-not)
     if [[ -n $reason ]]; then
@@ -17,7 +17,7 @@ on_node() {
     place=node kubeconfig=$run/admin.kubeconfig KUBECTL=$run/kubectl
     check "node: images and chart are installed, and all pods come up" "$root/hack/cluster/install" --run "$run" "${images[@]}"
     check "node: both coordinators and the agent run in containers" all_ready 3
-    check "node: the agent's devices are known" eventually devices_known "$run"
+    check "node: the agent's devices are known" eventually devices_known
     check "node: the webhook refuses through the Service" refused_by_webhook
     check "node: a TrainJob runs, and its containers read their rank table" trains first
     check "node: a ModelServing runs, and its containers read the same rank table" serves
@@ -30,19 +30,26 @@ on_node() {
     check "node: uninstall" h uninstall muster --timeout 2m
     check "node: no pod of it is left" eventually is "" get pods --namespace muster-system --output name
     ENTER=()
+    inside=$(readlink "/proc/$(RUN=$run process_pid node)/ns/net" "/proc/$(RUN=$run process_pid node)/ns/pid" "/proc/$(RUN=$run process_pid node)/ns/mnt")
     check "node: stop" "$root/hack/cluster/down" --run "$run" --purge
     nodes=no
-    check "node: no mount, process or control group of it is left" nothing_left "$run"
+    check "node: no mount, process or control group of it is left" nothing_left "$run" "$inside"
 }
 
 # all_ready COUNT: so many pods of the release, each ready.
 all_ready() {
     local ready
     ready=$(k get pods --namespace muster-system --output 'jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}')
-    [[ $(wc -w <<<"$ready") == "$1" && $ready != *False* ]] || { echo "ready: $ready" && return 1; }
+    [[ $(grep -ow True <<<"$ready" | wc -l) == "$1" && $(wc -w <<<"$ready") == "$1" ]] || { echo "ready: $ready" && return 1; }
 }
 
-devices_known() { KUBECONFIG=$kubeconfig "$1/musterctl" nodes | tee /dev/stderr | grep -q 'huawei.com/Ascend910 *8'; }
+# devices_known: what the leader has heard of the agent, from its status page.
+devices_known() {
+    local holder said
+    holder=$(leader)
+    said=$(k get --raw "/api/v1/namespaces/muster-system/pods/${holder%%_*}:9640/proxy/v1/nodes")
+    [[ $said == *muster-node* && $said == *'"devices":16'* ]] || { echo "$said" && return 1; }
+}
 
 refused_by_webhook() {
     local said
@@ -54,7 +61,7 @@ refused_by_webhook() {
 # trains NAME: the documented example, to its end. Each of its pods says its place, and has a table of all eight devices, in which
 # its own have the ranks of its place.
 trains() {
-    local pod said npu rank place places=''
+    local pod said npu rank seat npus seats=''
     sed "s/name: first/name: $1/" "$root/docs/examples/trainjob-node.yaml" | k apply --filename -
     k wait --for=condition=Complete --timeout 50s "trainjob/$1" ||
         { k get pods --output wide && k describe trainjob "$1" && return 1; }
@@ -62,14 +69,16 @@ trains() {
         said=$(k logs "$pod" --container node)
         echo "$said"
         [[ $(grep -c '"device_ip"' <<<"$said") == 8 ]]
-        place=$(sed -n 's/^node \([01]\) of 2,.*/\1/p' <<<"$said")
-        for npu in $(sed -n 's/^node .* NPUs //p' <<<"$said" | tr , ' '); do
+        seat=$(sed -n 's/^node \([01]\) of 2,.*/\1/p' <<<"$said")
+        npus=$(sed -n 's/^node .* NPUs //p' <<<"$said" | tr , ' ')
+        [[ $(wc -w <<<"$npus") == 4 ]]
+        for npu in $npus; do
             rank=$(sed -n "s/.*\"device_id\": \"$npu\",.*\"rank_id\": \"\([0-9]*\)\".*/\1/p" <<<"$said")
-            ((rank / 4 == place)) || { echo "NPU $npu of node $place has rank $rank" && return 1; }
+            [[ -n $rank ]] && ((rank / 4 == seat)) || { echo "NPU $npu of node $seat has rank '$rank'" && return 1; }
         done
-        places+=$place
+        seats+=$seat
     done
-    [[ $places == 01 || $places == 10 ]]
+    [[ $seats == 01 || $seats == 10 ]]
     k delete trainjob "$1" --timeout 50s
     eventually is "" get pods --selector "jobset.sigs.k8s.io/jobset-name=$1" --output name
 }
@@ -112,7 +121,10 @@ gang_runs() {
     k apply --filename - <<'YAML'
 apiVersion: batch/v1
 kind: Job
-metadata: {name: gang, labels: {kai.scheduler/queue: default-queue}}
+metadata:
+  name: gang
+  labels: {kai.scheduler/queue: default-queue}
+  annotations: {kai.scheduler/batch-min-member: "2"}
 spec:
   parallelism: 2
   completions: 2
@@ -127,6 +139,8 @@ spec:
         resources: {limits: {huawei.com/Ascend910: 4}}
 YAML
     k wait --for=condition=Complete --timeout 50s job/gang || { k describe pods && return 1; }
+    [[ $(k get podgroups.scheduling.run.ai --output 'jsonpath={.items[?(@.spec.minMember==2)].metadata.name}') == pg-gang-* ]] ||
+        { k get podgroups.scheduling.run.ai --output yaml && return 1; }
     k delete job gang
 }
 
@@ -151,7 +165,7 @@ leader() { k get lease muster-coordinator --namespace muster-system --output 'js
 fails_over() {
     local before
     before=$(leader)
-    k delete pod "${before%%_*}" --namespace muster-system --now
+    k delete pod "${before%%_*}" --namespace muster-system --grace-period=0 --force
     eventually another_leads "$before"
     eventually all_ready 3
 }
@@ -160,17 +174,20 @@ another_leads() { local now && now=$(leader) && [[ -n $now && $now != "$1" ]]; }
 agent_comes_back() {
     local before
     before=$(k get pods --namespace muster-system --selector app.kubernetes.io/name=muster-agent --output name)
-    k delete --namespace muster-system "$before" --now
+    k delete --namespace muster-system "$before" --grace-period=0 --force
     eventually all_ready 3
 }
 
-# nothing_left RUN: its directory is gone, and so is what was in it.
+# nothing_left RUN NAMESPACES: its directory is gone, and so is what was in it; nobody is in its namespaces any more, which end with
+# their mounts and links.
 nothing_left() {
     local found
     found=$(
         grep -F "$1" /proc/self/mountinfo
+        find /proc/[0-9]*/ns -name 'net' -o -name 'pid' -o -name 'mnt' 2>/dev/null | xargs readlink 2>/dev/null | grep -F "$2" | sort -u
         grep -lF "$1" /proc/[0-9]*/cmdline 2>/dev/null
         compgen -G "/sys/fs/cgroup/*/$(RUN=$1 cgroup_name)"
+        compgen -G "/sys/fs/cgroup/$(RUN=$1 cgroup_name)"
         compgen -G "$1"
         true
     )

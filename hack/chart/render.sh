@@ -29,6 +29,8 @@ render_all() {
     done
     # What was written for muster-system is nowhere else in another namespace. The test's values may name it.
     check "another namespace is used throughout" no_muster_system "$work/everything.yaml"
+    # helm upgrade --reuse-values brings the values of an older chart.
+    check "values that an older chart did not have may be missing" render older muster-system --set agent.hostRoot=null
     check "the package holds what the folder links to" packaged
 }
 

@@ -27,7 +27,7 @@ ip link set node0 up
 ip route add default via "${address%.*}.254" dev node0
 
 # Pods of one bridge reach each other through Services as well: what they answer has to pass the proxy's rules.
-if [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]]; then echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables; fi
+echo 1 >/proc/sys/net/bridge/bridge-nf-call-iptables
 
 touch "$run/node/ready"
 exec "$pause"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # A real node: containerd and a kubelet in namespaces of their own, and a device plugin for devices that are
-# not there. Sourced by up, down and node-test; the caller has process.sh and sets RUN, and BIN to start it.
+# not there. Sourced by what starts, stops or asks for one; the caller has process.sh and sets RUN, and BIN to start it.
 #
 # The first process of the node holds its network, its mounts and its process ids. When it ends, the kernel
 # ends every process of the node, and all its mounts and links go with them. What is left are control groups
@@ -30,6 +30,10 @@ why_no_node() {
     ! ldd "$(command -v busybox)" >/dev/null 2>&1 || { echo "busybox is not static; on Debian: apt-get install busybox-static" && return; }
     cni=$(cni_plugins)
     [[ -n $cni ]] || { echo "no network plugins in /usr/lib/cni or /opt/cni/bin; on Debian: apt-get install containernetworking-plugins" && return; }
+    # Before 5.3 the next setting was of the whole machine.
+    printf '5.3\n%s\n' "$(uname -r)" | sort --version-sort --check=quiet || { echo "a node needs Linux 5.3 or newer" && return; }
+    [[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ]] ||
+        { echo "the kernel has no br_netfilter, which Services between pods of one node need: modprobe br_netfilter" && return; }
     unshare --net --mount --pid --fork true 2>/dev/null || { echo "this root may not make namespaces (a container without CAP_SYS_ADMIN?)" && return; }
     [[ -n $(cgroup_hierarchies) ]] || { echo "no control groups in /sys/fs/cgroup that can be written" && return; }
 }
@@ -125,11 +129,10 @@ write_doors() {
     write_door kubectl "$BIN/kubectl"
 }
 
-# write_door NAME PROGRAM: RUN/NAME runs a program in the node's network, as the cluster's administrator unless told otherwise.
+# write_door NAME PROGRAM: RUN/NAME runs a program in the node's network, as the cluster's administrator unless --kubeconfig says otherwise.
 write_door() {
     rm -f "$RUN/$1"
-    # shellcheck disable=SC2016
-    printf '#!/bin/sh\nKUBECONFIG=${KUBECONFIG:-%s} exec nsenter --target %s --net -- "%s" "$@"\n' \
+    printf '#!/bin/sh\nKUBECONFIG=%s exec nsenter --target %s --net -- "%s" "$@"\n' \
         "$RUN/admin.kubeconfig" "$INIT" "$2" >"$RUN/$1"
     chmod 700 "$RUN/$1"
 }

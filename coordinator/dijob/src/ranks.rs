@@ -4,7 +4,6 @@
 //! group, called as the aggregator is. The ranktable controller does the rest.
 
 use muster_modelserving::ranktable::Marks;
-use muster_ranktable::Order;
 use muster_ranktable::names::{
     RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_DELIVERY, RANKTABLE_ORDER, RANKTABLE_TEMPLATE,
     RANKTABLE_TIMEOUT,
@@ -30,10 +29,6 @@ pub fn mark(job: &DIJob, aggregator: &str, part: &Part, pod: &mut Pod) {
     let mut marks = Marks::default();
     marks.labels.insert(RANK_GROUP.to_owned(), aggregator.to_owned());
     marks.annotations = passed.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    // Learners number their processes by pod: see `Part`. What a template says does not count, only what the job says.
-    if said(&RANKTABLE_ORDER).is_none() {
-        marks.annotations.insert(RANKTABLE_ORDER[0].to_owned(), Order::Pod.as_str().to_owned());
-    }
     marks.annotations.insert(RANK_GROUP_SIZE.to_owned(), part.pods.to_string());
     marks.annotations.insert(RANKTABLE_TEMPLATE[0].to_owned(), template.to_owned());
     marks.annotations.insert(INDEX.to_owned(), part.index.to_string());
@@ -42,6 +37,7 @@ pub fn mark(job: &DIJob, aggregator: &str, part: &Part, pod: &mut Pod) {
         pod.metadata.annotations.take().unwrap_or_default(),
     );
     marks.put_on(&mut labels, &mut annotations);
+    Marks::follow_pods(&mut annotations);
     pod.metadata.labels = Some(labels);
     pod.metadata.annotations = Some(annotations);
 }

@@ -227,6 +227,15 @@ impl Marks {
             }
         }
     }
+
+    /// Ranks follow the pods, unless the job or its pods say otherwise: trainers number their processes by pod, and a table in
+    /// another order would give them each other's devices. What the table's template says does not count then.
+    pub fn follow_pods(annotations: &mut BTreeMap<String, String>) {
+        if !names::RANKTABLE_ORDER.iter().any(|key| annotations.contains_key(*key)) {
+            let order = muster_ranktable::Order::Pod.as_str();
+            annotations.insert(names::RANKTABLE_ORDER[0].to_owned(), order.to_owned());
+        }
+    }
 }
 
 // === impl Share ===

@@ -40,7 +40,7 @@ enum LeaseError {
     Conflict,
     #[error("the API server refuses it: {0}")]
     Refused(Box<kube::Error>),
-    #[error("the API server cannot be reached: {0}")]
+    #[error("the API server cannot be reached: {}", muster_program::causes(.0))]
     Unreachable(Box<kube::Error>),
 }
 

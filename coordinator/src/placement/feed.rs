@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
+use std::time::Instant;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -192,7 +193,7 @@ impl Watching {
                     vec![Change::Gone(kind, named(object.meta()))]
                 }
                 Some(Err(error)) => {
-                    words.failed(&error);
+                    words.failed(&error, Instant::now());
                     continue;
                 }
                 None => return,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use muster_api::TrainJob;
 use muster_api::names::{LAUNCHER, NODE, TRAINER};
 use muster_modelserving::ranktable::Marks;
+use muster_ranktable::inject;
 use muster_ranktable::names::{
     RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_ORDER,
     RANKTABLE_TEMPLATE, RANKTABLE_TIMEOUT, VOLUME,
 };
-use muster_ranktable::{Order, inject};
 use serde_json::{Value, json};
 
 use super::{Context, Fault, Plugin, PodNetwork};
@@ -117,11 +117,6 @@ fn marks(job: &TrainJob, template: &str, size: i64) -> Marks {
         .filter_map(|keys| annotation(job, keys))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    // Trainers number their processes by node. A table in another order would give devices to others, so what a template says
-    // does not count here, only what the job says.
-    if annotation(job, &RANKTABLE_ORDER).is_none() {
-        annotations.insert(RANKTABLE_ORDER[0].to_owned(), Order::Pod.as_str().to_owned());
-    }
     annotations.insert(RANK_GROUP_SIZE.to_owned(), size.to_string());
     annotations.insert(RANKTABLE_TEMPLATE[0].to_owned(), template.to_owned());
     Marks { labels: [(RANK_GROUP.to_owned(), job.name().to_owned())].into(), annotations }
@@ -136,6 +131,7 @@ fn put(marks: &Marks, pod: &mut serde_json::Map<String, Value>) {
     };
     let (mut labels, mut annotations) = (take("labels"), take("annotations"));
     marks.put_on(&mut labels, &mut annotations);
+    Marks::follow_pods(&mut annotations);
     metadata.insert("labels".to_owned(), json!(labels));
     metadata.insert("annotations".to_owned(), json!(annotations));
 }

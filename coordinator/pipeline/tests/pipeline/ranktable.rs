@@ -47,6 +47,16 @@ fn ranks_follow_the_nodes_unless_the_job_says_otherwise() {
     let outcome = given.pass(&wants(json!({"trainer": {"numNodes": 2}})));
     let annotations = &pod(&outcome, 0)["metadata"]["annotations"];
     assert_eq!(annotations["muster.dev/ranktable-order"], json!(null), "the job says it");
+    for key in ["muster.dev/ranktable-order", "kthena.io/ranktable-order"] {
+        let mut nodes = trains("node");
+        nodes["template"]["spec"]["template"]["metadata"] = json!({"annotations": {key: "seed"}});
+        let given = Given::of([runtime(json!({"torch": {}}), json!([nodes])), template()]);
+        let outcome = given.pass(&job);
+        let annotations = &pod(&outcome, 0)["metadata"]["annotations"];
+        let said = ["muster.dev/ranktable-order", "kthena.io/ranktable-order"]
+            .map(|key| annotations[key].as_str().unwrap_or_default());
+        assert_eq!(said.concat(), "seed", "{key}: the runtime says it");
+    }
 }
 
 #[test]

@@ -65,14 +65,16 @@ impl<'a> Builder<'a> {
         {
             *gpus += claimed;
         }
-        let any_faulty = self.take_faulty(object, &mut allocatable);
+        let faulty_gpus = self.take_faulty(object, &mut allocatable);
         let (gpu_memory, gpu_memory_known) = gpu_memory(labels.get("nvidia.com/gpu.memory"));
         let offered = at(&allocatable, GPU) as i64;
         let told: Option<i64> =
             labels.get("nvidia.com/gpu.count").and_then(|count| count.parse().ok());
         // The label counts faulty ones too: who leaves one of those frees nothing.
-        let gpu_count =
-            told.map_or(offered, |told| if any_faulty { told.min(offered) } else { told });
+        let gpu_count = match told {
+            Some(told) if faulty_gpus => told.min(offered),
+            told => told.unwrap_or(offered),
+        };
         let sliced = match labels.get(&self.parameters.mig_worker_node_label_key) {
             Some(text) => is_true(text),
             None => (PODS + 1..self.dimensions.len())
@@ -134,7 +136,8 @@ impl<'a> Builder<'a> {
         labels
     }
 
-    /// Takes away devices that the node's agent calls faulty, unless the node has taken as many away itself. Whether there are any.
+    /// Takes away devices that the node's agent calls faulty, unless the node has taken as many away itself. Whether GPUs are
+    /// among them.
     fn take_faulty(&self, object: &NodeObject, allocatable: &mut Vector) -> bool {
         let mut faulty: BTreeMap<&str, f64> = BTreeMap::new();
         for inventory in self.inventories(&object.metadata.name) {
@@ -142,7 +145,7 @@ impl<'a> Builder<'a> {
                 *faulty.entry(&device.resource).or_default() += 1.0;
             }
         }
-        let any = !faulty.is_empty();
+        let gpus = faulty.keys().any(|resource| self.dimensions.find(resource) == Some(GPU));
         let NodeStatus { allocatable: offered, capacity, .. } = &object.status;
         for (resource, faulty) in faulty {
             let value =
@@ -156,7 +159,7 @@ impl<'a> Builder<'a> {
                 *amount = (*amount - (faulty - withdrawn).max(0.0)).max(0.0);
             }
         }
-        any
+        gpus
     }
 
     /// NPUs that the node's agent calls well.
