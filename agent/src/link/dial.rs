@@ -94,6 +94,17 @@ impl Settings {
         Ok(token.to_owned())
     }
 
+    /// The name that the certificate of a hub at this address must have; none: the host of the address. A hub that leads is
+    /// named by its pod's address, and has the same certificate as all others.
+    fn certified(&self, address: &str) -> Option<String> {
+        let host = || {
+            let uri: http::Uri = self.address.parse().ok()?;
+            Some(uri.host()?.trim_matches(['[', ']']).to_owned())
+        };
+        let other = (address != self.address).then(host).flatten();
+        self.domain.clone().or(other)
+    }
+
     fn endpoint(&self, address: &str) -> Result<Endpoint, Failure> {
         let bad = |error: &dyn Error| {
             Failure::new("address-invalid", format!("{address} is no address of a hub: {error}"))
@@ -115,8 +126,8 @@ impl Settings {
         let mut tls = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(authorities))
             .timeout(self.connect_timeout);
-        if let Some(domain) = &self.domain {
-            tls = tls.domain_name(domain.clone());
+        if let Some(name) = self.certified(address) {
+            tls = tls.domain_name(name);
         }
         endpoint.tls_config(tls).map_err(|error| {
             Failure::new("certificate-invalid", format!("TLS to {address}: {}", causes(&error)))
@@ -250,6 +261,27 @@ fn certificate(error: &(dyn Error + 'static)) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_leader_shows_the_certificate_of_the_service_that_named_it() {
+        let service = "https://muster-coordinator.muster-system.svc:8443";
+        let cases = [
+            (service, None, service, None),
+            (
+                service,
+                None,
+                "https://10.244.0.3:8443",
+                Some("muster-coordinator.muster-system.svc"),
+            ),
+            (service, Some("hub"), "https://10.244.0.3:8443", Some("hub")),
+            ("https://[fd00::1]:8443", None, "https://[fd00::2]:8443", Some("fd00::1")),
+        ];
+        for (configured, domain, address, wanted) in cases {
+            let mut settings = Settings::new(configured, "ca.crt", "token");
+            settings.domain = domain.map(str::to_owned);
+            assert_eq!(settings.certified(address).as_deref(), wanted, "{configured} {address}");
+        }
+    }
 
     #[test]
     fn only_loopback_and_sockets_may_go_without_tls() {
