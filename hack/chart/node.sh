@@ -53,8 +53,13 @@ devices_known() {
 
 refused_by_webhook() {
     local said
-    said=$(sed 's/torch-ascend-distributed/no-such-runtime/; s/name: first/name: refused/' "$root/docs/examples/trainjob-node.yaml" |
-        k apply --filename - 2>&1) && { echo "it was taken: $said" && return 1; }
+    said=$(k create --filename - 2>&1 <<'YAML'
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: refused}
+spec: {runtimeRef: {name: no-such-runtime}}
+YAML
+    ) && { echo "it was taken: $said" && return 1; }
     grep -q 'admission webhook.*no-such-runtime' <<<"$said" || { echo "$said" && return 1; }
 }
 

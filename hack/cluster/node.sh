@@ -124,16 +124,24 @@ enter_node() {
 # write_doors: RUN/enter runs a command inside the node, RUN/kubectl runs kubectl in its network.
 write_doors() {
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\nexec nsenter --target %s --net --mount --pid --wd="$PWD" -- "$@"\n' "$INIT" >"$RUN/enter"
-    chmod 700 "$RUN/enter"
+    door enter '--mount --pid --wd="$PWD"'
     write_door kubectl "$BIN/kubectl"
 }
 
 # write_door NAME PROGRAM: RUN/NAME runs a program in the node's network, as the cluster's administrator unless --kubeconfig says otherwise.
 write_door() {
+    door "$1" '' "KUBECONFIG='$RUN/admin.kubeconfig'" "'$2'"
+}
+
+# door NAME NAMESPACES [VARIABLE PROGRAM]: a script that goes to the node's network and further namespaces, if the node runs.
+door() {
     rm -f "$RUN/$1"
-    printf '#!/bin/sh\nKUBECONFIG=%s exec nsenter --target %s --net -- "%s" "$@"\n' \
-        "$RUN/admin.kubeconfig" "$INIT" "$2" >"$RUN/$1"
+    cat >"$RUN/$1" <<SCRIPT
+#!/bin/sh
+read -r pid _ 2>/dev/null <'$RUN/pid/node' && [ -d "/proc/\$pid/ns" ] ||
+    { echo "error: no node runs in $RUN; start it: hack/cluster/up --run $RUN --node" >&2 && exit 1; }
+${3:-} exec nsenter --target "\$pid" --net $2 -- ${4:-} "\$@"
+SCRIPT
     chmod 700 "$RUN/$1"
 }
 

@@ -37,7 +37,11 @@ pub async fn bootstrap(definition: Watch<Definition>, writer: Writer, stop: Canc
         loop {
             match make(&writer).await {
                 Ok(true) => {
-                    tracing::info!(PARENT, DEFAULT_QUEUE, "the cluster has queues now");
+                    tracing::info!(
+                        parent = PARENT,
+                        queue = DEFAULT_QUEUE,
+                        "the cluster has queues now"
+                    );
                     return;
                 }
                 Ok(false) | Err(WriteError::Deposed(_)) => return,

@@ -28,7 +28,10 @@ fn a_group_without_room_has_its_reason_counts_of_nodes_its_place_and_what_helps(
     assert_eq!(own[..5], ["team-a", "devices", "8", "-", "16"], "{out}");
     assert_eq!(own[5..], ["0", "48"], "{out}");
     let helps = under(&out, "HELPS").join(" ");
-    assert!(helps.contains("free 8 more devices: it asks for 24 at once, 16 are free"), "{out}");
+    assert!(
+        helps.contains("free 8 more huawei.com/Ascend910: it asks for 24 at once, 16 are free"),
+        "{out}"
+    );
     assert!(helps.contains("tolerate the taints of 1 node"), "{out}");
     assert!(helps.contains("kubectl uncordon"), "{out}");
     assert!(helps.contains("a higher priority class puts it ahead"), "{out}");

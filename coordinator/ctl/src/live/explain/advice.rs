@@ -273,26 +273,51 @@ fn holders(session: &Session<'_>, queue: QueueId) -> String {
     if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
 }
 
+/// The kind of devices that all pods of a group ask for whole, where it is one. Nodes may have others, which do not help.
+fn kind(snapshot: &Snapshot, id: JobId) -> Option<usize> {
+    let sets = snapshot.pod_sets.entries().filter(|(_, set)| set.job == id);
+    let tasks = sets.flat_map(|(_, set)| &set.tasks);
+    let classes = tasks.map(|task| &snapshot.classes[snapshot.tasks[*task].class]);
+    let mut kinds = classes
+        .filter(|class| !class.cpu_only)
+        .map(|class| (!class.gpu.is_shared()).then_some(class.primary));
+    let first = kinds.next()??;
+    kinds.all(|kind| kind == Some(first)).then_some(first)
+}
+
 /// What is asked for against what is free, and whether the queue may take from others.
 fn room(facts: &Facts<'_>, id: JobId, group: &GroupFacts, help: &mut Vec<String>) {
     let (session, snapshot) = (facts.session, facts.session.snapshot);
     let asked = session.request(&Gang::whole(id))[2];
-    let free: f64 = snapshot
-        .nodes
-        .entries()
-        .filter(|(_, node)| node.ready)
-        .map(|(id, node)| session.state.nodes[id].idle_gpus(node, &snapshot.dimensions).0.max(0.0))
+    let kind = kind(snapshot, id);
+    let ready = || snapshot.nodes.entries().filter(|(_, node)| node.ready);
+    let free: f64 = ready()
+        .map(|(id, node)| match kind {
+            Some(kind) => session.state.nodes[id].idle.get(kind).copied().unwrap_or_default(),
+            None => session.state.nodes[id].idle_gpus(node, &snapshot.dimensions).0,
+        })
+        .map(|free| free.max(0.0))
         .sum();
-    if asked > 0.0 && free < asked {
+    let words = kind.map_or("devices", |kind| snapshot.dimensions.name(kind));
+    let all: Option<f64> = kind.map(|kind| {
+        ready().map(|(_, node)| node.allocatable.get(kind).copied().unwrap_or_default()).sum()
+    });
+    if let Some(all) = all.filter(|all| *all < asked) {
         help.push(format!(
-            "free {} more devices: it asks for {} at once, {} are free on nodes that take pods",
+            "it asks for {} {words} at once, and all nodes together have {}: ask for less, or add nodes",
+            number(asked),
+            number(all)
+        ));
+    } else if asked > 0.0 && free < asked {
+        help.push(format!(
+            "free {} more {words}: it asks for {} at once, {} are free on nodes that take pods",
             number(asked - free),
             number(asked),
             number(free)
         ));
     } else if asked > 0.0 {
         help.push(format!(
-            "{} devices are free and it asks for {}, but not where its pods fit: smaller pods fit into gaps; musterctl nodes shows them",
+            "{} {words} are free and it asks for {}, but not where its pods fit: smaller pods fit into gaps; musterctl nodes shows them",
             number(free),
             number(asked)
         ));
