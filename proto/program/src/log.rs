@@ -55,10 +55,12 @@ impl LogLevel {
         Self { handle: None }
     }
 
-    /// The filter in force.
+    /// The filter in force, as it was given.
     pub fn get(&self) -> String {
         let read = |handle: &reload::Handle<EnvFilter, Registry>| {
-            handle.with_current(ToString::to_string).unwrap_or_default()
+            let text = handle.with_current(ToString::to_string).unwrap_or_default();
+            let given: Vec<&str> = text.split(',').filter(|part| *part != QUIET).collect();
+            given.join(",")
         };
         let fixed = || "set by the program that this is part of".to_owned();
         self.handle.as_ref().map_or_else(fixed, read)
@@ -72,6 +74,9 @@ impl LogLevel {
     }
 }
 
+/// It logs every request that fails, without saying why, at every try. Who looks for more sees it.
+const QUIET: &str = "kube_client::client::builder=off";
+
 fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
     let what =
         || format!("{filter:?} is no log level: try info, debug or muster_agent::link=debug,info");
@@ -79,9 +84,8 @@ fn parse(filter: &str) -> anyhow::Result<EnvFilter> {
     let level = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     anyhow::ensure!(filter.split(',').all(level), what());
     let parsed = EnvFilter::try_new(filter).map_err(|_| anyhow::anyhow!(what()))?;
-    // It logs every request that fails, without saying why, at every try. Who looks for more sees it.
     match ["kube_client", "debug", "trace"].iter().any(|word| filter.contains(word)) {
         true => Ok(parsed),
-        false => Ok(parsed.add_directive("kube_client::client::builder=off".parse()?)),
+        false => Ok(parsed.add_directive(QUIET.parse()?)),
     }
 }
