@@ -4,7 +4,7 @@
 
 # on_node: installs, runs one job of each kind, takes programs away, uninstalls.
 on_node() {
-    local reason inside run=$RUN/node
+    local reason pid inside run=$RUN/node
     reason=$(why_no_node)
     [[ -n $reason ]] || ((${#images[@]})) || reason=$("$root/hack/images/build" --why-not)
     if [[ -n $reason ]]; then
@@ -26,11 +26,12 @@ on_node() {
     check "node: the leader is killed, and another one takes over" fails_over
     check "node: the agent is killed, and comes back" agent_comes_back
     check "node: a TrainJob runs after that" trains second
-    ENTER=(nsenter --target "$(RUN=$run process_pid node)" --net --)
+    pid=$(RUN=$run process_pid node)
+    ENTER=(nsenter --target "$pid" --net --)
     check "node: uninstall" h uninstall muster --timeout 2m
     check "node: no pod of it is left" eventually is "" get pods --namespace muster-system --output name
     ENTER=()
-    inside=$(readlink "/proc/$(RUN=$run process_pid node)/ns/net" "/proc/$(RUN=$run process_pid node)/ns/pid" "/proc/$(RUN=$run process_pid node)/ns/mnt")
+    inside=$(readlink "/proc/$pid/ns/net" "/proc/$pid/ns/pid" "/proc/$pid/ns/mnt")
     check "node: stop" "$root/hack/cluster/down" --run "$run" --purge
     nodes=no
     check "node: no mount, process or control group of it is left" nothing_left "$run" "$inside"
@@ -151,6 +152,7 @@ YAML
 
 # explains RUN: the pod asks for more than there is, and one constraint is named.
 explains() {
+    local said
     k get pod too-large >/dev/null 2>&1 || k apply --filename - <<'YAML'
 apiVersion: v1
 kind: Pod
@@ -160,22 +162,22 @@ spec:
   containers:
   - {name: main, image: "muster.local/busybox:1", resources: {limits: {huawei.com/Ascend910: 16}}}
 YAML
-    # It exits with 1: the pod does not run.
-    { KUBECONFIG=$kubeconfig "$1/musterctl" explain pod/too-large || true; } |
-        grep 'it asks for 16 of huawei.com/Ascend910, and no node has more than 8'
+    said=$("$1/musterctl" explain pod/too-large) && { echo "it is said to run: $said" && return 1; }
+    grep 'it asks for 16 of huawei.com/Ascend910, and no node has more than 8' <<<"$said" || { echo "$said" && return 1; }
 }
 
 leader() { k get lease muster-coordinator --namespace muster-system --output 'jsonpath={.spec.holderIdentity}'; }
 
 fails_over() {
-    local before
+    local before said
     before=$(leader)
     k delete pod "${before%%_*}" --namespace muster-system --grace-period=0 --force
     eventually another_leads "$before"
     eventually devices_known
     eventually all_ready 3
     # It went to the leader's own address, not to the Service until that chose the leader.
-    ! k logs daemonset/muster-agent --namespace muster-system | grep 'a certificate that cannot be trusted' || return 1
+    said=$(k logs daemonset/muster-agent --namespace muster-system)
+    [[ $said != *'a certificate that cannot be trusted'* ]] || { echo "$said" && return 1; }
 }
 another_leads() { local now && now=$(leader) && [[ -n $now && $now != "$1" ]]; }
 
