@@ -197,9 +197,8 @@ where
                 // Nobody may listen.
                 let _ = changes.send(object);
             };
-            // A listing that begins has not been answered yet.
-            if matches!(&event, Some(Ok(event)) if !matches!(event, watcher::Event::Init)) {
-                words.works();
+            if let Some(event) = &event {
+                words.hear(event, Instant::now());
             }
             match event {
                 Some(Ok(watcher::Event::Init)) => listed = Some(Vec::new()),
@@ -226,9 +225,7 @@ where
                     known.remove(&object);
                     tell(object);
                 }
-                Some(Err(error)) => {
-                    words.failed(&error, Instant::now());
-                }
+                Some(Err(_)) => {}
                 None => return,
             }
         }

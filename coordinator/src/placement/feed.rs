@@ -173,8 +173,8 @@ impl Watching {
                 () = self.stop.cancelled() => return,
                 event = stream.next() => event,
             };
-            if matches!(&event, Some(Ok(event)) if !matches!(event, watcher::Event::Init)) {
-                words.works();
+            if let Some(event) = &event {
+                words.hear(event, Instant::now());
             }
             let changes = match event {
                 Some(Ok(watcher::Event::Init)) => {
@@ -192,10 +192,7 @@ impl Watching {
                 Some(Ok(watcher::Event::Delete(object))) => {
                     vec![Change::Gone(kind, named(object.meta()))]
                 }
-                Some(Err(error)) => {
-                    words.failed(&error, Instant::now());
-                    continue;
-                }
+                Some(Err(_)) => continue,
                 None => return,
             };
             for change in changes {

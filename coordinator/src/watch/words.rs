@@ -25,8 +25,22 @@ impl Words {
         Self { kind: kind.into(), said: None }
     }
 
+    /// Says what is new, if anything is.
+    pub fn hear<K>(&mut self, event: &watcher::Result<watcher::Event<K>>, now: Instant) {
+        match event {
+            // A listing that begins has not been answered yet.
+            Ok(watcher::Event::Init) => {}
+            Ok(_) => {
+                self.works();
+            }
+            Err(error) => {
+                self.failed(error, now);
+            }
+        }
+    }
+
     /// It failed; whether that is news.
-    pub fn failed(&mut self, error: &watcher::Error, now: Instant) -> bool {
+    fn failed(&mut self, error: &watcher::Error, now: Instant) -> bool {
         let text = causes(error);
         let same = |(said, seen): &(String, Instant)| {
             *said == text && now.saturating_duration_since(*seen) < ANOTHER
@@ -40,7 +54,7 @@ impl Words {
     }
 
     /// The API server has answered; whether that is news.
-    pub fn works(&mut self) -> bool {
+    fn works(&mut self) -> bool {
         let news = self.said.take().is_some();
         if news {
             tracing::info!(kind = %self.kind, reason = "watch", "the API server is followed again");

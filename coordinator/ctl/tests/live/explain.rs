@@ -38,6 +38,16 @@ fn a_group_without_room_has_its_reason_counts_of_nodes_its_place_and_what_helps(
 }
 
 #[test]
+fn what_all_nodes_together_do_not_have_of_a_kind_is_told() {
+    let desk = Desk::new().waiting("huge", "team-a", 99, 8);
+    let (_, out, _) = desk.text(&["explain", "podgroup/huge"]);
+    let helps = under(&out, "HELPS").join(" ");
+    let wanted = "it asks for 792 huawei.com/Ascend910 at once, and all nodes together have";
+    assert!(helps.contains(wanted), "{out}");
+    assert!(!helps.contains("more huawei.com/Ascend910"), "waiting does not help: {out}");
+}
+
+#[test]
 fn programs_get_the_same_with_numbers() {
     let desk = Desk::new().waiting("big", "team-a", 3, 8);
     let answer = desk.json(&["explain", "big"]);
