@@ -338,7 +338,9 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
-        let placed = Scheduling::new(self.client.clone(), self.settings.admission.clone());
+        let schedulers = self.settings.placement.cluster.scheduler_names.clone();
+        let admission = self.settings.admission.clone().for_schedulers(schedulers);
+        let placed = Scheduling::new(self.client.clone(), admission);
         let (own, others) = (placed.rules(), placed.rules());
         let (queues, groups) = (placed.clone(), placed);
         let hooks = Webhooks::new()

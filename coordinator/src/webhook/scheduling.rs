@@ -75,6 +75,13 @@ impl Rules {
         Self { strict: Strict::OFF, ..Self::default() }
     }
 
+    /// For pods that name one of these schedulers.
+    #[must_use]
+    pub fn for_schedulers(mut self, names: Vec<String>) -> Self {
+        self.sharing.scheduler_names = names;
+        self
+    }
+
     /// What is said to a Topology.
     pub fn topology(request: &Request) -> Answer {
         match asked(request) {
@@ -108,7 +115,8 @@ impl Rules {
 
     /// What is said to a pod.
     pub fn pod(&self, request: &Request) -> Answer {
-        let Some(pod) = asked(request) else { return Answer::allow() };
+        let ours = asked(request).filter(|pod| self.sharing.is_ours(pod));
+        let Some(pod) = ours else { return Answer::allow() };
         // What was taken once may be changed elsewhere.
         let old = request.old_object.as_ref();
         if old.is_some_and(|old| {
@@ -138,7 +146,7 @@ impl Scheduling {
     pub async fn queue(self, request: Request) -> Answer {
         if request.operation == Operation::Delete {
             let old = request.old_object.as_ref().filter(|_| is_whole(&request)).map(object);
-            return match old {
+            return match old.filter(|_| self.rules.strict.kept_parents) {
                 Some(queue) => self.delete(queue).await,
                 None => Answer::allow(),
             };
@@ -146,7 +154,8 @@ impl Scheduling {
         let Some(queue) = asked(&request) else { return Answer::allow() };
         let old = request.old_object.as_ref().map(object);
         let mut known = Known::default();
-        let mut next = parent(&queue);
+        let is_compared = self.rules.strict.known_queues || self.rules.quotas;
+        let mut next = parent(&queue).filter(|_| is_compared);
         while let Some(name) = next.filter(|_| known.0.len() < HIGHEST) {
             if known.0.contains_key(&name) {
                 break;
@@ -206,28 +215,50 @@ impl Scheduling {
         {
             known.0.insert(name.to_owned(), self.find(name, true).await);
         }
-        let checked = pod_group::check(&group, old.is_some());
+        let missing = self.missing_class(&group).await;
+        let checked = pod_group::check(&group, old.is_some()).map(|mut warnings| {
+            warnings.extend(missing);
+            warnings
+        });
         let strict =
             |warnings| self.rules.strict.pod_group(&group, old.as_ref(), &known).map(|()| warnings);
         answer(checked.and_then(strict))
     }
 
+    /// What is said to a PodGroup whose priority class does not exist. It is taken all the same: the class may come.
+    async fn missing_class(&self, group: &Object) -> Option<String> {
+        let class = group.raw().pointer("/spec/priorityClassName").and_then(Value::as_str);
+        let class = class.filter(|class| !class.is_empty())?;
+        let key = Key::new("scheduling.k8s.io/v1", "PriorityClass", "", class);
+        match self.read(Want::Object(key), true).await {
+            Err(Refusal::Absent) => Some(format!(
+                "{}: spec.priorityClassName: there is no PriorityClass {class}, and the default counts until there is; create it, or \
+                 name another",
+                group.shown()
+            )),
+            _ => None,
+        }
+    }
+
     /// A queue. That it was there a moment ago is enough if `recent` is; that it was not, never is.
     async fn find(&self, name: &str, recent: bool) -> Result<Arc<Object>, Refusal> {
-        let want = Want::Object(Key::new(QUEUE_API, "Queue", "", name));
+        self.read(Want::Object(Key::new(QUEUE_API, "Queue", "", name)), recent).await
+    }
+
+    async fn read(&self, want: Want, recent: bool) -> Result<Arc<Object>, Refusal> {
         if recent {
             let now = tokio::time::Instant::now();
             let cache = self.reader.cache().lock();
-            if let Some((Held::Object(queue), _)) = cache.get(&want, now) {
-                return Ok(queue.clone());
+            if let Some((Held::Object(object), _)) = cache.get(&want, now) {
+                return Ok(object.clone());
             }
         }
         match self.reader.read(want).await {
-            Ok(Held::Object(queue)) => Ok(queue),
+            Ok(Held::Object(object)) => Ok(object),
             Ok(Held::Refused(refusal)) => Err(refusal),
             Ok(_) => Err(Refusal::Unread),
             Err(trouble) => {
-                tracing::warn!("a queue is taken for granted: {trouble}");
+                tracing::warn!("an object is taken for granted: {trouble}");
                 Err(Refusal::Unread)
             }
         }
@@ -286,6 +317,7 @@ fn answer(checked: Result<Vec<String>, Refused>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::webhook::configure;
 
     const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
     const MUTATING: &str = "MutatingWebhookConfiguration";
@@ -317,6 +349,20 @@ mod tests {
         let elsewhere = json!({"pod-group-name": "other/g"});
         assert!(denied(rules.pod(&request("CREATE", &elsewhere, &none))));
         assert_eq!(Rules::of_kai().pod(&request("CREATE", &elsewhere, &none)), Answer::allow());
+    }
+
+    #[test]
+    fn pods_of_every_scheduler_name_are_judged_and_dressed_and_no_others() {
+        let (none, half) = (Value::Null, json!({"gpu-fraction": "0.5"}));
+        let rules = Rules::default().for_schedulers(vec!["other".into(), "kai-scheduler".into()]);
+        let mut asked = request("CREATE", &half, &none);
+        assert_eq!(rules.mutate_pod(&asked), Answer::allow(), "muster-scheduler is none of them");
+        asked.object.as_mut().unwrap().data["spec"]["schedulerName"] = "kai-scheduler".into();
+        assert!(matches!(rules.mutate_pod(&asked), Answer::Patch { .. }));
+        let mut wrong = request("CREATE", &json!({"pod-group-name": "other/g"}), &none);
+        assert_eq!(rules.pod(&wrong), Answer::allow(), "it is another's");
+        wrong.object.as_mut().unwrap().data["spec"]["schedulerName"] = "kai-scheduler".into();
+        assert!(matches!(rules.pod(&wrong), Answer::Deny { .. }));
     }
 
     #[test]
@@ -360,10 +406,9 @@ mod tests {
             assert_eq!(webhook["rules"][0]["resources"], json!([resource]));
             assert_eq!(webhook["rules"][0]["operations"], operations);
             assert_eq!(webhook["failurePolicy"], "Fail");
-            let ours = webhook["matchConditions"][0]["expression"].as_str().unwrap_or_default();
-            let names = Sharing::default().scheduler_names;
-            let all = names.iter().all(|name| ours.contains(&format!("'{name}'")));
-            assert_eq!(all, resource == "pods", "{path}");
+            let expression = &webhook["matchConditions"][0]["expression"];
+            let ours = configure::ours(&Sharing::default().scheduler_names);
+            assert_eq!(*expression == ours, resource == "pods", "{path}");
         }
         let marked = |document: &Value| {
             document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"

@@ -1,4 +1,4 @@
-//! Pods of our scheduler that share a device: judged, and given what the binder fills in later.
+//! Pods of our schedulers that share a device: judged, and given what the binder fills in later.
 
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,8 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    fn is_ours(&self, pod: &Object) -> bool {
+    /// Whether a pod names one of our schedulers.
+    pub fn is_ours(&self, pod: &Object) -> bool {
         let scheduler = pod.raw().pointer("/spec/schedulerName").and_then(Value::as_str);
         scheduler.is_some_and(|name| self.scheduler_names.iter().any(|ours| ours == name))
     }
