@@ -38,7 +38,8 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    fn is_ours(&self, pod: &Object) -> bool {
+    /// Whether a pod is of our scheduler.
+    pub fn is_ours(&self, pod: &Object) -> bool {
         let scheduler = pod.raw().pointer("/spec/schedulerName").and_then(Value::as_str);
         scheduler.is_some_and(|name| self.scheduler_names.iter().any(|ours| ours == name))
     }
@@ -109,12 +110,12 @@ impl Sharing {
 }
 
 /// Which container gets the device.
-struct Place {
-    list: &'static str,
-    index: usize,
+pub(super) struct Place {
+    pub(super) list: &'static str,
+    pub(super) index: usize,
 }
 
-fn container(pod: &Object) -> Result<Place, Refused> {
+pub(super) fn container(pod: &Object) -> Result<Place, Refused> {
     let Some(name) = pod.annotation(device::CONTAINER) else {
         return Ok(Place { list: "containers", index: 0 });
     };

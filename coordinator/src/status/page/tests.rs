@@ -14,6 +14,7 @@ fn page(servings: Vec<ServingStatus>) -> String {
         groups: Vec::new(),
         servings: servings.into_iter().map(Arc::new).collect(),
         jobs: Vec::new(),
+        scheduler: None,
         nodes: Vec::new(),
     })
 }
