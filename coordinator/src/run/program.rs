@@ -202,3 +202,34 @@ fn scheduling(
     settings.grouping.scheduler_names = names;
     Ok(settings)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn flags_of_the_scheduler_reach_placement_and_admission() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            settings(Args::try_parse_from(words).unwrap()).unwrap()
+        };
+        let plain = read(&[]);
+        assert_eq!(
+            (plain.placement.shard.as_str(), &plain.placement.source),
+            ("default", &Source::Defaults)
+        );
+        assert!(!plain.admission.block_visible_devices);
+        let told = read(&["--scheduler-shard=pool-a", "--block-nvidia-visible-devices"]);
+        assert_eq!(told.placement.shard, "pool-a");
+        assert!(told.admission.block_visible_devices);
+        assert!(!read(&["--block-nvidia-visible-devices=false"]).admission.block_visible_devices);
+        assert_eq!(read(&["--scheduler-shard="]).placement.shard, "", "none is obeyed");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "actions: allocate\n").unwrap();
+        let path = file.path().display().to_string();
+        let told = read(&["--scheduler-config", &path]).placement;
+        assert_eq!((told.source, told.cluster.config.actions.len()), (Source::File(path), 1));
+    }
+}

@@ -150,8 +150,15 @@ async fn a_shard_is_obeyed_from_the_next_cycle_on_and_the_config_pauses_scheduli
             let paused = of_config(world, "Available", is_true).await?;
             let message = paused["message"].as_str().unwrap_or_default();
             ensure!(message.contains("spec.scheduler.service.enabled"), "{paused}");
-            let now = in_force(world)?.context("nothing is in force")?;
-            ensure!(now.paused == Some("spec.scheduler.service.enabled"), "{now:?}");
+            world
+                .until("the status says so", async || {
+                    let now = in_force(world)?.and_then(|now| now.paused);
+                    Ok(match now == Some("spec.scheduler.service.enabled") {
+                        true => Seen::Yes(()),
+                        false => Seen::NotYet(format!("{now:?}")),
+                    })
+                })
+                .await?;
             pod(world, "fourth").await?;
             let binpack = json!({"placementStrategy": {"gpu": "binpack", "cpu": "binpack"}});
             change::<Shard>(world, "default", binpack).await?;
