@@ -101,6 +101,8 @@ impl Leading {
             term.cancel();
             while parts.join_next().await.is_some() {}
             self.groups.clear();
+            self.placement.1.clear();
+            metrics.placement.queues().clear();
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }

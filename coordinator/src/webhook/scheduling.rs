@@ -16,7 +16,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::core::admission::Operation;
 use muster_podgrouper::admission::pod::Sharing;
 use muster_podgrouper::admission::strict::Strict;
-use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology};
+use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology, visible_devices};
 use muster_podgrouper::{Key, Object, Objects, Refusal};
 use serde_json::{Value, json};
 
@@ -33,6 +33,8 @@ pub const POD_GROUPS: &str = "/validate-scheduling-run-ai-v2alpha2-podgroup";
 pub const TOPOLOGIES: &str = "/validate-kai-scheduler-v1alpha1-topology";
 /// Where it asks what a pod that shares a device gets.
 pub const MUTATE_PODS: &str = "/mutate--v1-pod";
+/// Where it asks what containers may see.
+pub const VISIBLE_DEVICES: &str = "/mutate-visible-devices";
 /// Where it asks about pods.
 pub const PODS: &str = "/validate--v1-pod";
 
@@ -53,6 +55,8 @@ pub struct Rules {
     pub sharing: Sharing,
     /// Whether quotas of queues are compared with those above and below. They are only warned of.
     pub quotas: bool,
+    /// Whether containers are kept from choosing devices by `NVIDIA_VISIBLE_DEVICES`.
+    pub block_visible_devices: bool,
 }
 
 /// Answers. Copies share what they have read.
@@ -104,6 +108,25 @@ impl Rules {
         match self.sharing.mutate(&pod, namespace, key) {
             Ok(changed) => {
                 let patch = json_patch::diff(pod.raw(), &changed);
+                match patch.0.is_empty() {
+                    true => Answer::allow(),
+                    false => Answer::Patch { patch, warnings: Vec::new() },
+                }
+            }
+            Err(refused) => answer(Err(refused)),
+        }
+    }
+
+    /// What containers of a new pod may see.
+    pub fn visible_devices(&self, request: &Request) -> Answer {
+        let asked = asked(request).filter(|_| request.operation == Operation::Create);
+        let Some(pod) = asked.filter(|pod| self.block_visible_devices && self.sharing.is_ours(pod))
+        else {
+            return Answer::allow();
+        };
+        match visible_devices::hide(&pod) {
+            Ok(hidden) => {
+                let patch = json_patch::diff(pod.raw(), &hidden);
                 match patch.0.is_empty() {
                     true => Answer::allow(),
                     false => Answer::Patch { patch, warnings: Vec::new() },
@@ -391,6 +414,7 @@ mod tests {
             .collect();
         let expected = [
             (MUTATING, MUTATE_PODS, "pods", json!(["CREATE"])),
+            (MUTATING, VISIBLE_DEVICES, "pods", json!(["CREATE"])),
             (VALIDATING, QUEUES, "queues", json!(["CREATE", "UPDATE", "DELETE"])),
             (VALIDATING, POD_GROUPS, "podgroups", json!(["CREATE", "UPDATE"])),
             (VALIDATING, TOPOLOGIES, "topologies", json!(["CREATE", "UPDATE"])),

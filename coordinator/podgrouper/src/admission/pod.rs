@@ -110,12 +110,12 @@ impl Sharing {
 }
 
 /// Which container gets the device.
-struct Place {
-    list: &'static str,
-    index: usize,
+pub(super) struct Place {
+    pub(super) list: &'static str,
+    pub(super) index: usize,
 }
 
-fn container(pod: &Object) -> Result<Place, Refused> {
+pub(super) fn container(pod: &Object) -> Result<Place, Refused> {
     let Some(name) = pod.annotation(device::CONTAINER) else {
         return Ok(Place { list: "containers", index: 0 });
     };
