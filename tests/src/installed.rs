@@ -130,6 +130,7 @@ impl Installed {
             containers: command::containers(),
             allow_exec: true,
             sync: Duration::ZERO,
+            missing_images: args.missing_images.iter().collect(),
             ..KubeletOptions::default()
         };
         let sandbox = Sandbox::builder()

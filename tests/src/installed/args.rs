@@ -83,6 +83,11 @@ pub struct Args {
     #[arg(long = "scheduler", value_name = "NAME")]
     pub schedulers: Vec<String>,
 
+    /// Name of an image that does not exist, so that its containers do not start; * stands for any text; may be given several
+    /// times
+    #[arg(long = "missing-image", value_name = "PATTERN")]
+    pub missing_images: Vec<String>,
+
     /// When a pod of this namespace with this label is deleted, all coordinators are killed and started again
     #[arg(long, value_name = "NAMESPACE/LABEL=VALUE")]
     pub killed_with: Option<Deleted>,
