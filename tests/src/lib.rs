@@ -23,6 +23,7 @@ pub mod delivery;
 pub mod demo;
 pub mod dijobs;
 pub mod footprint;
+pub mod installed;
 pub mod node;
 pub mod placements;
 pub mod reference;

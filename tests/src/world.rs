@@ -30,11 +30,11 @@ mod manifest;
 pub mod people;
 mod plan;
 pub mod scheduling;
-mod service;
+pub(crate) mod service;
 pub mod serving;
 pub mod training;
 mod wait;
-mod waiter;
+pub(crate) mod waiter;
 mod wire;
 
 use agents::Agents;

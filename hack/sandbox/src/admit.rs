@@ -31,6 +31,7 @@ mod plugin;
 mod policy;
 mod priority;
 mod review;
+mod runtime_class;
 mod service_account;
 mod taint;
 #[cfg(test)]

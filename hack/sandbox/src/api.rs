@@ -6,6 +6,7 @@
 //!
 //! [`Api::serve`] is the whole server; HTTP (`listen.rs`) and in-process clients (`service.rs`) both call it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub struct Api {
     pub faults: Faults,
     /// Container logs of the simulated nodes, once there are any.
     pub logs: RwLock<Option<Logs>>,
+    /// Custom resources whose controllers run here.
+    pub hosted: BTreeSet<String>,
     /// Held while a CustomResourceDefinition changes what is served.
     pub definitions: Mutex<()>,
     /// Ends all watches when the server stops.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use muster_sandbox::control::Which;
 use muster_sandbox::hardware::Profile;
 
 /// An embedded Kubernetes API, in memory, on 127.0.0.1. It stays up until Ctrl-C and forgets everything then.
@@ -42,13 +43,48 @@ pub struct Args {
     #[arg(long = "scheduler", value_name = "NAME")]
     pub schedulers: Vec<String>,
 
+    /// A controller to leave out, as job or jobset, with its admission; may be given several times
+    #[arg(long, value_name = "CONTROLLER", conflicts_with = "bare")]
+    pub without: Vec<Controller>,
+
     /// Serve the bare API, without controllers
     #[arg(long)]
     pub bare: bool,
 
+    /// A file of CustomResourceDefinitions to begin with, in place of ours where we have them (JobSet's); may be given several times
+    #[arg(long = "crd", value_name = "FILE")]
+    pub crds: Vec<PathBuf>,
+
+    /// Name of an image that does not exist, so that its containers do not start; * stands for any text; may be given several times
+    #[arg(long = "missing-image", value_name = "PATTERN")]
+    pub missing_images: Vec<String>,
+
     /// What to log, e.g. "info" or "muster_sandbox=debug"
     #[arg(long, env = "RUST_LOG", default_value = "warn")]
     pub log: String,
+}
+
+/// A controller by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Controller {
+    /// Garbage collection.
+    Gc,
+    /// Namespaces: their content, service accounts and authorities.
+    Namespace,
+    /// Jobs.
+    Job,
+    /// JobSets, and what JobSet's webhooks do.
+    Jobset,
+    /// EndpointSlices.
+    Service,
+    /// The default scheduler.
+    Scheduler,
+    /// PodDisruptionBudgets.
+    Disruption,
+    /// Pods of lost nodes.
+    Pods,
+    /// Taints of nodes.
+    Nodes,
 }
 
 /// Some nodes of one profile.
@@ -58,6 +94,25 @@ pub struct NodeGroup {
     pub profile: Profile,
     /// How many.
     pub count: u32,
+}
+
+// === impl Controller ===
+
+impl Controller {
+    /// Leaves it out.
+    pub fn leave_out(self, which: &mut Which) {
+        match self {
+            Self::Gc => which.gc = false,
+            Self::Namespace => which.namespace = false,
+            Self::Job => which.job = false,
+            Self::Jobset => which.jobset = false,
+            Self::Service => which.service = false,
+            Self::Scheduler => which.scheduler = false,
+            Self::Disruption => which.disruption = false,
+            Self::Pods => which.pods = false,
+            Self::Nodes => which.nodes = false,
+        }
+    }
 }
 
 // === impl NodeGroup ===

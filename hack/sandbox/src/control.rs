@@ -11,6 +11,7 @@
 //! functions of the objects and the time; a controller asks the caches, never the server, what there
 //! is. Start at [`Controllers::start`], then read any controller: they are built alike.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
@@ -192,6 +193,11 @@ pub fn crds(which: &Which) -> Vec<Value> {
         all.extend(serde_saphyr::from_str::<Value>(jobset::DEFINITION).ok());
     }
     all
+}
+
+/// The custom resources of the chosen controllers, as the store names them.
+pub fn hosted(which: &Which) -> BTreeSet<String> {
+    which.jobset.then(|| "jobsets.jobset.x-k8s.io".to_owned()).into_iter().collect()
 }
 
 /// Defaults of the custom resources that a controller here admits; others are left alone.

@@ -85,9 +85,10 @@ pub fn written(api: &Arc<Api>, crd: &Value) {
     if meta::is_terminating(crd) {
         return;
     }
-    match kinds::from_crd(crd, api.store.revision()) {
+    let (group, plural) = names(crd);
+    let hosted = api.hosted.contains(&format!("{plural}.{group}"));
+    match kinds::from_crd(crd, api.store.revision(), hosted) {
         Ok(kinds) => {
-            let (group, plural) = names(crd);
             api.kinds.replace(&group, &plural, kinds);
         }
         Err(errors) => {

@@ -74,6 +74,8 @@ pub struct Custom {
     pub since: u64,
     /// What clients of this version are warned of.
     pub deprecation: Option<String>,
+    /// Whether the controller of this kind runs here, so that what its webhooks do is done here too.
+    pub hosted: bool,
 }
 
 /// One printer column.

@@ -32,6 +32,7 @@ pub mod containers;
 pub mod devices;
 mod engine;
 pub mod environment;
+mod images;
 pub mod lifecycle;
 pub mod logs;
 pub mod names;
@@ -45,6 +46,7 @@ pub mod volumes;
 mod watch;
 
 pub use containers::{ContainerContext, Containers};
+pub use images::MissingImages;
 pub use logs::Logs;
 
 use devices::Held;
@@ -89,6 +91,8 @@ pub struct KubeletOptions {
     pub lease: Duration,
     /// How often the Node's status is written though nothing changed.
     pub heartbeat: Duration,
+    /// Images that do not exist: containers that name them do not start.
+    pub missing_images: MissingImages,
     /// Environment that closures and processes get beside the pod's own.
     pub env: BTreeMap<String, String>,
 }
@@ -174,6 +178,7 @@ impl Default for KubeletOptions {
             sync: Duration::from_secs(60),
             lease: Duration::from_secs(10),
             heartbeat: Duration::from_secs(300),
+            missing_images: MissingImages::default(),
             env: BTreeMap::new(),
         }
     }

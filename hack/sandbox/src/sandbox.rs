@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use base64::Engine;
+use muster_objects::meta;
 use parking_lot::{Mutex, RwLock};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -118,7 +119,8 @@ impl Builder {
         self
     }
 
-    /// A CustomResourceDefinition that is there from the start.
+    /// A CustomResourceDefinition that is there from the start. One of a kind whose controller runs here, such as
+    /// JobSet, takes the place of ours.
     pub fn crd(mut self, crd: Value) -> Self {
         self.crds.push(crd);
         self
@@ -144,6 +146,7 @@ impl Builder {
             auth,
             faults: Faults::new(self.seed),
             logs: RwLock::new(None),
+            hosted: self.controllers.as_ref().map(control::hosted).unwrap_or_default(),
             definitions: Mutex::new(()),
             stop: CancellationToken::new(),
         });
@@ -175,7 +178,10 @@ impl Builder {
             if let (Some(identity), "") = (&sandbox.identity, which.root_ca.as_str()) {
                 which.root_ca.clone_from(&identity.authority);
             }
-            crds.extend(control::crds(&which));
+            let given = |crd: &Value| crds.iter().any(|one| meta::name(one) == meta::name(crd));
+            let more: Vec<Value> =
+                control::crds(&which).into_iter().filter(|c| !given(c)).collect();
+            crds.extend(more);
             let client = sandbox.client_named("kube-controller-manager");
             sandbox.controllers = Some(Controllers::start(client, self.clock.clone(), which));
         }

@@ -6,6 +6,7 @@ mod api {
     mod applies;
     mod caller;
     mod concurrency;
+    mod definitions;
     mod ends;
     mod fanout;
     mod faults;

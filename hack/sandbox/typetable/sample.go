@@ -17,6 +17,7 @@ import (
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -174,8 +175,39 @@ func samples() []runtime.Object {
 		&scale.Scale{TypeMeta: kind("autoscaling/v1", "Scale"), ObjectMeta: named("scale"), Spec: scale.ScaleSpec{Replicas: 3}},
 		&policy.Eviction{TypeMeta: kind("policy/v1", "Eviction"), ObjectMeta: named("pod"), DeleteOptions: &meta.DeleteOptions{
 			GracePeriodSeconds: to(int64(0)), DryRun: []string{"All"}}},
+		&definitions.CustomResourceDefinition{TypeMeta: kind("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+			ObjectMeta: meta.ObjectMeta{Name: "widgets.example.com"}, Spec: definition()},
 		&meta.DeleteOptions{TypeMeta: kind("apps/v1", "DeleteOptions"), PropagationPolicy: to(meta.DeletePropagationForeground),
 			Preconditions: &meta.Preconditions{ResourceVersion: to("7")}},
+	}
+}
+
+// A definition with each form that a part of a schema may take.
+func definition() definitions.CustomResourceDefinitionSpec {
+	text := definitions.JSONSchemaProps{Type: "string"}
+	spec := definitions.JSONSchemaProps{
+		Type: "object", Required: []string{"size"},
+		XValidations: definitions.ValidationRules{{Rule: "self.size > 0", Message: "size is not positive", Reason: to(definitions.FieldValueInvalid)}},
+		Properties: map[string]definitions.JSONSchemaProps{
+			"size":   {Type: "integer", Format: "int32", Default: &definitions.JSON{Raw: []byte("1")}, Maximum: to(2.5), Minimum: to(0.0), ExclusiveMaximum: true},
+			"color":  {Type: "string", Enum: []definitions.JSON{{Raw: []byte(`"red"`)}, {Raw: []byte(`"blue"`)}}, MaxLength: to(int64(0))},
+			"parts":  {Type: "array", Items: &definitions.JSONSchemaPropsOrArray{Schema: &text}, XListType: to("set")},
+			"labels": {Type: "object", AdditionalProperties: &definitions.JSONSchemaPropsOrBool{Allows: true, Schema: &text}},
+			"free":   {Type: "object", XPreserveUnknownFields: to(true), Nullable: true},
+			"port":   {XIntOrString: true, AnyOf: []definitions.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}},
+		},
+	}
+	return definitions.CustomResourceDefinitionSpec{
+		Group: "example.com", Scope: definitions.NamespaceScoped,
+		Names: definitions.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList", ShortNames: []string{"wd"}},
+		Versions: []definitions.CustomResourceDefinitionVersion{{
+			Name: "v1", Served: true, Storage: true,
+			Schema: &definitions.CustomResourceValidation{OpenAPIV3Schema: &definitions.JSONSchemaProps{
+				Type: "object", Properties: map[string]definitions.JSONSchemaProps{"spec": spec}}},
+			Subresources:             &definitions.CustomResourceSubresources{Status: &definitions.CustomResourceSubresourceStatus{}},
+			AdditionalPrinterColumns: []definitions.CustomResourceColumnDefinition{{Name: "Size", Type: "integer", JSONPath: ".spec.size"}},
+		}},
+		Conversion: &definitions.CustomResourceConversion{Strategy: definitions.NoneConverter},
 	}
 }
 

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 /// An address on loopback that stands for several.
-pub(super) struct Service {
+pub struct Service {
     address: SocketAddr,
     behind: Arc<Mutex<Vec<SocketAddr>>>,
     _serving: JoinSet<()>,

@@ -11,7 +11,7 @@ use serde_json::Value;
 const TURN: Duration = Duration::from_millis(500);
 
 /// The agent's own waiter, on the file that its command names.
-pub(super) async fn agent(context: ContainerContext) -> i32 {
+pub async fn agent(context: ContainerContext) -> i32 {
     let Some(named) = argument(&context, "--file") else { return 2 };
     let Some(file) = context.path(&named) else { return 2 };
     let host = file.display().to_string();
@@ -37,7 +37,7 @@ pub(super) async fn agent(context: ContainerContext) -> i32 {
 }
 
 /// The seed's loop: until the file is there and not empty.
-pub(super) async fn shell(context: ContainerContext) -> i32 {
+pub async fn shell(context: ContainerContext) -> i32 {
     let Some(file) = script(&context).and_then(|file| context.path(&file)) else { return 2 };
     loop {
         if std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {

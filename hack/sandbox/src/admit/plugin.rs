@@ -4,7 +4,7 @@ use muster_objects::status::Status;
 
 use super::{
     Attempt, lifecycle::NamespaceLifecycle, node_restriction::NodeRestriction, priority::Priority,
-    service_account::ServiceAccount, taint::TaintNodesByCondition,
+    runtime_class::RuntimeClass, service_account::ServiceAccount, taint::TaintNodesByCondition,
     toleration::DefaultTolerationSeconds,
 };
 use crate::store::Store;
@@ -33,5 +33,6 @@ pub fn plugins() -> Vec<Box<dyn Plugin>> {
         Box::new(TaintNodesByCondition),
         Box::new(Priority),
         Box::new(DefaultTolerationSeconds),
+        Box::new(RuntimeClass),
     ]
 }

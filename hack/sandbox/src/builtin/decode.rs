@@ -27,9 +27,21 @@ enum Complaint {
 pub(super) fn decode(
     group: &str,
     kind: &str,
+    value: Value,
+) -> Result<(Value, Vec<String>), Status> {
+    match TABLE.sent(group, kind) {
+        Some(shape) => decode_as(shape, group, kind, value),
+        None => Ok((value, Vec::new())),
+    }
+}
+
+/// The same for an object of which the struct is known.
+pub(super) fn decode_as(
+    shape: &'static Struct,
+    group: &str,
+    kind: &str,
     mut value: Value,
 ) -> Result<(Value, Vec<String>), Status> {
-    let Some(shape) = TABLE.sent(group, kind) else { return Ok((value, Vec::new())) };
     let mut unknown = Vec::new();
     let found = kind_of(&value);
     let result = match &mut value {
@@ -132,6 +144,14 @@ fn fit(value: &mut Value, ty: &'static Type, unknown: &mut Vec<String>) -> Resul
             }
             Ok(())
         }
+        Type::Schema(_, at) => match value {
+            Value::Object(map) => fit_struct(map, TABLE.at(*at), unknown),
+            Value::Array(items) => {
+                let schemas = items.iter_mut().filter_map(Value::as_object_mut);
+                schemas.into_iter().try_for_each(|map| fit_struct(map, TABLE.at(*at), unknown))
+            }
+            _ => Ok(()),
+        },
         _ => fit_scalar(value, ty),
     }
 }

@@ -4,8 +4,8 @@
 //!   k8s\0 ─▶ Unknown { 1: { 1: apiVersion, 2: kind }, 2: object } ─▶ object, by the table ─▶ JSON
 //! ```
 //!
-//! The JSON is the one that the same client would have sent instead. Memory grows with the body, and
-//! the table has no types that hold themselves, so that nothing nests deeper than the table does.
+//! The JSON is the one that the same client would have sent instead. Memory grows with the body. Of the
+//! types in the table only schemas hold themselves; they nest as deep as [`DEEPEST`] says.
 
 use base64::Engine as _;
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::decode;
 use super::field;
 use super::numbers::{Numbers, Part};
-use super::types::{Struct, TABLE, Type};
+use super::types::{Else, Struct, TABLE, Type};
 
 mod wire;
 
@@ -26,6 +26,9 @@ use wire::{Malformed, Message, Wire};
 
 /// What each body starts with.
 const MAGIC: &[u8] = b"k8s\0";
+
+/// How many messages may be around one. What is deeper is too deep for readers of JSON as well.
+const DEEPEST: usize = 64;
 
 /// What is around each object.
 #[derive(Debug, Default)]
@@ -52,7 +55,7 @@ pub fn from_protobuf(body: &[u8]) -> Result<Value, Status> {
         )));
     };
     let mut fields = Map::new();
-    read_struct(object, shape, &shape.numbers, &mut fields).map_err(|error| {
+    read_struct(object, shape, &shape.numbers, &mut fields, 0).map_err(|error| {
         Status::bad_request(format!(
             "{kind} in version {version:?} cannot be handled as a {kind}: {error}"
         ))
@@ -60,7 +63,7 @@ pub fn from_protobuf(body: &[u8]) -> Result<Value, Status> {
     fields.insert("apiVersion".to_owned(), api_version.into());
     fields.insert("kind".to_owned(), kind.into());
     // Go sends its zero values; JSON leaves them out where the table says so.
-    decode::decode(group, kind, Value::Object(fields)).map(|(value, _)| value)
+    decode::decode_as(shape, group, kind, Value::Object(fields)).map(|(value, _)| value)
 }
 
 // === impl Envelope ===
@@ -93,7 +96,7 @@ impl<'a> Envelope<'a> {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
         // Every group has the delete options.
         let group = if self.kind == "DeleteOptions" { "meta.k8s.io" } else { group };
-        let shape = TABLE.sent(group, self.kind)?;
+        let shape = TABLE.encoded(group, self.kind)?;
         let known = shape.go.split('.').next() == Some(version) || group == "meta.k8s.io";
         known.then_some((group, version, shape))
     }
@@ -105,17 +108,21 @@ fn read_struct(
     shape: &'static Struct,
     numbers: &'static Numbers,
     fields: &mut Map<String, Value>,
+    depth: usize,
 ) -> Result<(), Malformed> {
+    if depth > DEEPEST {
+        return Err(Malformed::new(format!("more than {DEEPEST} messages in one another")));
+    }
     let mut message = Message::new(bytes);
     while let Some((number, wire)) = message.next_value()? {
         match numbers.part(number) {
             Some(Part::Field { at, varint }) => {
                 let Some(field) = shape.fields.get(*at) else { continue };
                 let slot = fields.entry(field.name).or_insert(Value::Null);
-                read_field(wire, &field.ty, *varint, slot)
+                read_field(wire, &field.ty, *varint, slot, depth)
                     .map_err(|error| error.inside(&shape.go, field.name))?;
             }
-            Some(Part::Inline(inner)) => read_struct(wire.bytes()?, shape, inner, fields)?,
+            Some(Part::Inline(inner)) => read_struct(wire.bytes()?, shape, inner, fields, depth)?,
             None => {}
         }
     }
@@ -128,9 +135,10 @@ fn read_field(
     ty: &'static Type,
     varint: bool,
     slot: &mut Value,
+    depth: usize,
 ) -> Result<(), Malformed> {
     match ty {
-        Type::Pointer(inner) => read_field(wire, inner, varint, slot),
+        Type::Pointer(inner) => read_field(wire, inner, varint, slot, depth),
         Type::List(_, item) => {
             if !slot.is_array() {
                 *slot = Value::Array(Vec::new());
@@ -140,10 +148,10 @@ fn read_field(
                 Wire::Bytes(packed) if varint => {
                     let mut message = Message::new(packed);
                     while let Some(number) = message.next_number()? {
-                        items.push(read_value(Wire::Varint(number), item)?);
+                        items.push(read_value(Wire::Varint(number), item, depth)?);
                     }
                 }
-                wire => items.push(read_value(wire, item)?),
+                wire => items.push(read_value(wire, item, depth)?),
             }
             Ok(())
         }
@@ -154,7 +162,7 @@ fn read_field(
             while let Some((number, wire)) = entry.next_value()? {
                 match number {
                     1 => key = wire.text()?,
-                    2 => value = Some(read_value(wire, item)?),
+                    2 => value = Some(read_value(wire, item, depth)?),
                     _ => {}
                 }
             }
@@ -168,17 +176,17 @@ fn read_field(
         }
         Type::Struct(at) => {
             let shape = TABLE.at(*at);
-            read_struct(wire.bytes()?, shape, &shape.numbers, field::fields(slot))
+            read_struct(wire.bytes()?, shape, &shape.numbers, field::fields(slot), depth + 1)
         }
         _ => {
-            *slot = read_value(wire, ty)?;
+            *slot = read_value(wire, ty, depth)?;
             Ok(())
         }
     }
 }
 
 /// Reads a value that stands alone: a scalar, an item of a list, or what a map holds.
-fn read_value(wire: Wire<'_>, ty: &'static Type) -> Result<Value, Malformed> {
+fn read_value(wire: Wire<'_>, ty: &'static Type, depth: usize) -> Result<Value, Malformed> {
     Ok(match ty {
         Type::Bool(_) => Value::Bool(wire.varint()? != 0),
         // Two's complement, cut off as Go does.
@@ -197,6 +205,8 @@ fn read_value(wire: Wire<'_>, ty: &'static Type) -> Result<Value, Malformed> {
                 other => return Err(Malformed::new(format!("impossible type {other}"))),
             }
         }
+        Type::Float => read_float(wire.float()?),
+        Type::Schema(instead, at) => read_schema(wire.bytes()?, *instead, *at, depth)?,
         Type::Raw => match last(wire.bytes()?, 1)?.map_or(Ok(&[][..]), Wire::bytes)? {
             [] => Value::Null,
             json => serde_json::from_slice(json)
@@ -208,17 +218,54 @@ fn read_value(wire: Wire<'_>, ty: &'static Type) -> Result<Value, Malformed> {
             let mut message = Message::new(wire.bytes()?);
             while let Some((number, wire)) = message.next_value()? {
                 if number == 1 {
-                    items.push(read_value(wire, item)?);
+                    items.push(read_value(wire, item, depth)?);
                 }
             }
             Value::Array(items)
         }
-        Type::Pointer(inner) => read_value(wire, inner)?,
+        Type::Pointer(inner) => read_value(wire, inner, depth)?,
         Type::Struct(_) | Type::Map(..) => {
             let mut value = Value::Object(Map::new());
-            read_field(wire, ty, false, &mut value)?;
+            read_field(wire, ty, false, &mut value, depth)?;
             value
         }
+    })
+}
+
+/// A number as Go writes it: without a fraction where it has none.
+fn read_float(number: f64) -> Value {
+    const WHOLE: f64 = 1e15;
+    match number.fract() == 0.0 && number.abs() < WHOLE {
+        true => Value::from(number as i64),
+        false => Value::from(number),
+    }
+}
+
+/// A schema or what stands in its place: a message that has both, of which one counts.
+fn read_schema(bytes: &[u8], instead: Else, at: usize, depth: usize) -> Result<Value, Malformed> {
+    let shape = TABLE.at(at);
+    let schema = |wire: Wire<'_>| {
+        let mut fields = Map::new();
+        read_struct(wire.bytes()?, shape, &shape.numbers, &mut fields, depth + 1)?;
+        Ok(Value::Object(fields))
+    };
+    let mut found = None;
+    let mut allowed = false;
+    let mut items = Vec::new();
+    let mut message = Message::new(bytes);
+    while let Some((number, wire)) = message.next_value()? {
+        match (instead, number) {
+            (Else::Bool, 1) => allowed = wire.varint()? != 0,
+            (Else::Bool, 2) | (Else::Schemas | Else::Names, 1) => found = Some(schema(wire)?),
+            (Else::Schemas, 2) => items.push(schema(wire)?),
+            (Else::Names, 2) => items.push(wire.text()?.into()),
+            _ => {}
+        }
+    }
+    Ok(match instead {
+        Else::Bool => found.unwrap_or(Value::Bool(allowed)),
+        Else::Schemas | Else::Names if !items.is_empty() => Value::Array(items),
+        Else::Schemas | Else::Names => found.unwrap_or(Value::Null),
     })
 }
 

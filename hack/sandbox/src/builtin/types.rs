@@ -18,6 +18,7 @@ pub(super) struct Table {
     structs: Vec<Struct>,
     kinds: HashMap<&'static str, HashMap<&'static str, usize>>,
     messages: HashMap<&'static str, HashMap<&'static str, usize>>,
+    encoded: HashMap<&'static str, HashMap<&'static str, usize>>,
 }
 
 /// One struct of the API.
@@ -72,10 +73,24 @@ pub(super) enum Type {
     Quantity,
     IntOrString,
     Raw,
+    Float,
+    /// A schema, or what else may stand in its place.
+    Schema(Else, usize),
     Pointer(Box<Type>),
     List(String, Box<Type>),
     Map(String, Box<Type>),
     Struct(usize),
+}
+
+/// What may stand where a schema is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Else {
+    /// Whether anything or nothing goes.
+    Bool,
+    /// One schema per item.
+    Schemas,
+    /// Names of fields.
+    Names,
 }
 
 // === impl Table ===
@@ -90,6 +105,12 @@ impl Table {
     pub fn sent(&self, group: &str, kind: &str) -> Option<&Struct> {
         let message = || self.messages.get(group)?.get(kind).map(|&index| &self.structs[index]);
         self.kind(group, kind).or_else(message)
+    }
+
+    /// The struct of a kind that is read from protobuf, also where its JSON is read without this table.
+    pub fn encoded(&self, group: &str, kind: &str) -> Option<&Struct> {
+        let encoded = || self.encoded.get(group)?.get(kind).map(|&index| &self.structs[index]);
+        self.sent(group, kind).or_else(encoded)
     }
 
     /// A struct by its place in the table.
@@ -114,11 +135,14 @@ impl Table {
         for line in text.lines() {
             if let Some(name) = line.strip_prefix('#') {
                 current = index.get(name).copied().unwrap_or_default();
-            } else if let Some(kind) = line.strip_prefix(['@', '!']) {
+            } else if let Some(kind) = line.strip_prefix(['@', '!', '~']) {
                 let (name, target) = kind.split_once(" #").unwrap_or((kind, ""));
                 let (group, kind) = name.rsplit_once('/').unwrap_or(("", name));
-                let stored = line.starts_with('@');
-                let kinds = if stored { &mut table.kinds } else { &mut table.messages };
+                let kinds = match line.as_bytes() {
+                    [b'@', ..] => &mut table.kinds,
+                    [b'!', ..] => &mut table.messages,
+                    _ => &mut table.encoded,
+                };
                 if let Some(&at) = index.get(target) {
                     kinds.entry(group).or_default().insert(kind, at);
                 }
@@ -221,6 +245,14 @@ impl Type {
         if let Some(name) = text.strip_prefix('#') {
             return index.get(name).map_or(Self::Raw, |&at| Self::Struct(at));
         }
+        if let Some((instead, name)) = text.strip_prefix('?').and_then(|t| t.split_once('#')) {
+            let instead = match instead {
+                "bool" => Else::Bool,
+                "schemas" => Else::Schemas,
+                _ => Else::Names,
+            };
+            return index.get(name).map_or(Self::Raw, |&at| Self::Schema(instead, at));
+        }
         let (base, name) = text.split_once(':').unwrap_or((text, text));
         match base {
             "bool" => Self::Bool(name.to_owned()),
@@ -232,6 +264,7 @@ impl Type {
             "microtime" => Self::MicroTime,
             "quantity" => Self::Quantity,
             "intorstring" => Self::IntOrString,
+            "float64" => Self::Float,
             _ => Self::Raw,
         }
     }
@@ -239,7 +272,7 @@ impl Type {
     fn plain_zero(&self) -> Value {
         match self {
             Self::Bool(_) => Value::Bool(false),
-            Self::Int32(_) | Self::Int64(_) | Self::IntOrString => Value::from(0),
+            Self::Int32(_) | Self::Int64(_) | Self::IntOrString | Self::Float => Value::from(0),
             Self::Text(_) => Value::from(""),
             Self::Quantity => Value::from("0"),
             _ => Value::Null,
@@ -256,6 +289,7 @@ impl Type {
                 | Self::Quantity
                 | Self::IntOrString
                 | Self::Raw
+                | Self::Schema(..)
         )
     }
 }

@@ -8,17 +8,22 @@ use serde_json::{Value, json};
 use super::{Column, Custom, Kind, Scale};
 
 /// The served versions of a CRD as of the store's `revision`. Errors are those of a schema that cannot
-/// be compiled.
-pub fn from_crd(crd: &Value, revision: u64) -> Result<Vec<Kind>, Vec<FieldError>> {
+/// be compiled. `hosted` says whether the controller of the kind runs here.
+pub fn from_crd(crd: &Value, revision: u64, hosted: bool) -> Result<Vec<Kind>, Vec<FieldError>> {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     versions
         .iter()
         .filter(|v| v["served"] == json!(true))
-        .map(|v| from_version(crd, v, revision))
+        .map(|v| from_version(crd, v, revision, hosted))
         .collect()
 }
 
-fn from_version(crd: &Value, version: &Value, since: u64) -> Result<Kind, Vec<FieldError>> {
+fn from_version(
+    crd: &Value,
+    version: &Value,
+    since: u64,
+    hosted: bool,
+) -> Result<Kind, Vec<FieldError>> {
     let spec = &crd["spec"];
     let names = &spec["names"];
     let (group, plural, kind) =
@@ -58,6 +63,7 @@ fn from_version(crd: &Value, version: &Value, since: u64) -> Result<Kind, Vec<Fi
             selectable,
             since,
             deprecation,
+            hosted,
         }),
         group,
         kind,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+mod command;
 mod container;
 pub mod plan;
 pub mod resume;
@@ -91,6 +92,15 @@ pub enum State {
         until: Timestamp,
         /// How long it waits in all.
         delay: Duration,
+    },
+    /// Its image could not be pulled.
+    NoImage {
+        /// When the next thing happens: a pause after a failure, or the next attempt after a pause.
+        until: Timestamp,
+        /// How often the pull has failed.
+        failures: u32,
+        /// Whether it pauses now.
+        pausing: bool,
     },
 }
 
@@ -212,7 +222,11 @@ impl PodRun {
             .filter_map(|c| match c.state {
                 State::Starting(at) => Some(at),
                 State::Running { until, .. } => until,
-                State::BackOff { until, .. } if self.ending.is_none() => Some(until),
+                State::BackOff { until, .. } | State::NoImage { until, .. }
+                    if self.ending.is_none() =>
+                {
+                    Some(until)
+                }
                 _ => None,
             })
             .collect();

@@ -72,7 +72,9 @@ pub async fn insert(
     warnings.extend(more);
     object = changed;
     if let Some(custom) = &kind.custom {
-        control::default(&kind.group, &kind.kind, &mut object);
+        if custom.hosted {
+            control::default(&kind.group, &kind.kind, &mut object);
+        }
         custom.schema.prune(&mut object);
         custom.schema.default(&mut object);
         meta::edit(&mut object).insert("generation".into(), json!(1));

@@ -66,7 +66,9 @@ pub fn settle(kind: &Kind, subresource: &str, new: &mut Value, old: &Value) {
     keep_system_fields(kind, new, old);
     if let Some(custom) = &kind.custom {
         if subresource.is_empty() {
-            control::default(&kind.group, &kind.kind, new);
+            if custom.hosted {
+                control::default(&kind.group, &kind.kind, new);
+            }
             custom.schema.prune(new);
             custom.schema.default(new);
         }

@@ -158,7 +158,7 @@ pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
             errors = builtin::validate_metadata(object, kind.namespaced, NameRule::Subdomain);
             errors.extend(scale_errors(kind, object));
             errors.extend(custom.schema.validate(&represent::typed(kind, object), None));
-            if errors.is_empty() {
+            if errors.is_empty() && custom.hosted {
                 errors.extend(control::validate_create(&kind.group, &kind.kind, object));
             }
         }
@@ -190,7 +190,7 @@ pub fn validate_update(
             } else {
                 custom.schema.validate(&new, Some(&old))
             });
-            if errors.is_empty() && subresource.is_empty() {
+            if errors.is_empty() && subresource.is_empty() && custom.hosted {
                 errors.extend(control::validate_update(&kind.group, &kind.kind, &new, &old));
             }
         }

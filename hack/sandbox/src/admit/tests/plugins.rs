@@ -231,3 +231,82 @@ fn a_kubelet_writes_only_what_is_its_own() {
         assert_eq!(admit(&mut token, &store).is_ok(), allowed, "token {name}");
     }
 }
+
+fn classes(store: &Store) {
+    for class in [
+        json!({"metadata": {"name": "plain"}, "handler": "runc"}),
+        json!({"metadata": {"name": "heavy"}, "handler": "kata",
+            "overhead": {"podFixed": {"cpu": "250m", "memory": "128Mi"}},
+            "scheduling": {"nodeSelector": {"kata": "yes"}, "tolerations": [
+                {"key": "kata", "operator": "Exists"},
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]}}),
+    ] {
+        put(store, "runtimeclasses.node.k8s.io", class);
+    }
+}
+
+#[test]
+fn a_pod_gets_overhead_selector_and_tolerations_of_its_runtime_class() {
+    let (store, user) = (store(), User::admin());
+    classes(&store);
+    let spec = json!({"runtimeClassName": "heavy", "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "kata", "operator": "Equal", "value": "x", "effect": "NoSchedule"}]});
+    let mut attempt = create(&user, "pods", pod(spec));
+    admit(&mut attempt, &store).unwrap();
+    let spec = attempt.object.clone().unwrap()["spec"].clone();
+    assert_eq!(spec["overhead"], json!({"cpu": "250m", "memory": "128Mi"}));
+    assert_eq!(spec["nodeSelector"], json!({"disk": "ssd", "kata": "yes"}));
+    let for_five_minutes = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+    assert_eq!(
+        spec["tolerations"],
+        json!([
+            for_five_minutes("node.kubernetes.io/not-ready"),
+            for_five_minutes("node.kubernetes.io/unreachable"),
+            {"key": "kata", "operator": "Exists"},
+        ]),
+        "the pod's own toleration is part of the class's, and the class's shorter one part of the default"
+    );
+    admit(&mut attempt, &store).unwrap();
+    assert_eq!(attempt.object.unwrap()["spec"], spec, "a second round changes nothing");
+    let mut attempt = create(&user, "pods", pod(json!({"runtimeClassName": "plain"})));
+    admit(&mut attempt, &store).unwrap();
+    let spec = &attempt.object.as_ref().unwrap()["spec"];
+    assert!(spec.get("overhead").is_none() && spec.get("nodeSelector").is_none(), "{spec}");
+}
+
+#[test]
+fn pods_that_contradict_their_runtime_class_are_refused() {
+    let (store, user) = (store(), User::admin());
+    classes(&store);
+    for (spec, expected) in [
+        (
+            json!({"runtimeClassName": "none"}),
+            "pods \"p\" is forbidden: pod rejected: RuntimeClass \"none\" not found",
+        ),
+        (
+            json!({"runtimeClassName": "heavy", "overhead": {"cpu": "1"}}),
+            "pods \"p\" is forbidden: pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead",
+        ),
+        (
+            json!({"runtimeClassName": "plain", "overhead": {"cpu": "1"}}),
+            "pods \"p\" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+        (
+            json!({"overhead": {"cpu": "1"}}),
+            "pods \"p\" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+        ),
+        (
+            json!({"runtimeClassName": "heavy", "nodeSelector": {"kata": "no"}}),
+            "pods \"p\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[kata] = yes; pod.spec.nodeSelector[kata] = no",
+        ),
+    ] {
+        let status = admit(&mut create(&user, "pods", pod(spec)), &store).unwrap_err();
+        assert_eq!((status.code, status.message.as_str()), (403, expected));
+    }
+    let same =
+        json!({"runtimeClassName": "heavy", "overhead": {"cpu": "0.25", "memory": "134217728"}});
+    admit(&mut create(&user, "pods", pod(same)), &store).unwrap();
+    let mut update = create(&user, "pods", pod(json!({"runtimeClassName": "gone"})));
+    update.operation = Operation::Update;
+    assert!(admit(&mut update, &store).is_ok(), "a pod outlives its class");
+}

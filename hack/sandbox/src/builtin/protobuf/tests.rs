@@ -275,3 +275,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn schemas_nest_as_deep_as_json_can() {
+    let nested = |levels: usize| {
+        let mut schema = bytes(5, "object");
+        for _ in 0..levels {
+            schema = message(29, &[bytes(1, "a"), bytes(2, &schema)]);
+        }
+        let version = message(7, &[message(4, &[message(1, &[schema])])]);
+        body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &[message(2, &[version])])
+    };
+    let read = from_protobuf(&nested(60)).unwrap();
+    assert!(serde_json::from_str::<Value>(&read.to_string()).is_ok());
+    let status = from_protobuf(&nested(61)).unwrap_err();
+    assert!(status.message.ends_with("more than 64 messages in one another"), "{}", status.message);
+}

@@ -16,6 +16,8 @@ pub(super) struct Message<'a> {
 pub(super) enum Wire<'a> {
     /// A number of variable length.
     Varint(u64),
+    /// A number of eight bytes.
+    Fixed(u64),
     /// Text, bytes, a message or packed numbers.
     Bytes(&'a [u8]),
     /// A kind that no type of the API has.
@@ -45,6 +47,7 @@ impl<'a> Message<'a> {
         let (number, kind) = self.tag()?;
         let wire = match kind {
             0 => Wire::Varint(self.varint()?),
+            1 => Wire::Fixed(self.fixed()?),
             2 => Wire::Bytes(self.bytes()?),
             3 => {
                 self.skip_group(number)?;
@@ -89,6 +92,12 @@ impl<'a> Message<'a> {
         } else {
             Malformed::new("integer overflow")
         })
+    }
+
+    fn fixed(&mut self) -> Result<u64, Malformed> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(Malformed::truncated)?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*bytes))
     }
 
     fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
@@ -140,6 +149,14 @@ impl<'a> Wire<'a> {
         match self {
             Self::Varint(value) => Ok(value),
             _ => Err(Malformed::new("wrong wire type, expected a varint")),
+        }
+    }
+
+    /// The number with a fraction, where it is one.
+    pub fn float(self) -> Result<f64, Malformed> {
+        match self {
+            Self::Fixed(bits) => Ok(f64::from_bits(bits)),
+            _ => Err(Malformed::new("wrong wire type, expected eight bytes")),
         }
     }
 

@@ -68,7 +68,8 @@ impl Engine {
     fn take(&mut self, uid: &str, name: &str, object: Arc<Value>) {
         let now = self.clock.now();
         let outside = self.outside(&object);
-        let plan = PodPlan::read(&object, |container| outside.iter().any(|o| o == container));
+        let plan = PodPlan::read(&object, |container| outside.iter().any(|o| o == container))
+            .without_images(&object, |image| self.options.missing_images.contains(image));
         let known = |container: &str| {
             let key = (uid.to_owned(), container.to_owned());
             self.running.contains_key(&key) || self.unseen.contains_key(&key)

@@ -9,6 +9,8 @@ use super::{ContainerPlan, ContainerRun, Effect, Ended, PodPlan, State, Work, la
 
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LAST_BACK_OFF: Duration = Duration::from_secs(300);
+/// How long a failed pull is shown as such before the pause.
+const ERROR_SHOWN: Duration = Duration::from_secs(1);
 /// A run of this length makes the back-off begin anew.
 const FORGET_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
@@ -38,6 +40,9 @@ impl ContainerRun {
         now: Timestamp,
         effects: &mut Vec<Effect>,
     ) -> bool {
+        if container.missing_image.is_some() {
+            return self.fail_to_pull(now);
+        }
         match &self.state {
             State::Waiting => {}
             State::BackOff { until, .. } if now >= *until => self.restarts += 1,
@@ -60,6 +65,22 @@ impl ContainerRun {
         self.state = State::Starting(later(now, plan.start));
         self.stopping = false;
         self.go_on(container, now, effects);
+        true
+    }
+
+    /// The image is asked for again and again, with ever longer pauses.
+    fn fail_to_pull(&mut self, now: Timestamp) -> bool {
+        let (until, failures, pausing) = match self.state {
+            State::Waiting => (later(now, ERROR_SHOWN), 1, false),
+            State::NoImage { until, failures, pausing: false } if now >= until => {
+                (later(now, back_off(failures)), failures, true)
+            }
+            State::NoImage { until, failures, pausing: true } if now >= until => {
+                (later(now, ERROR_SHOWN), failures.saturating_add(1), false)
+            }
+            _ => return false,
+        };
+        self.state = State::NoImage { until, failures, pausing };
         true
     }
 

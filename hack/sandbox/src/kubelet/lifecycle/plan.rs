@@ -6,7 +6,7 @@ use muster_objects::meta;
 use serde_json::Value;
 
 use super::super::names;
-use super::{list, text};
+use super::{command, list, text};
 
 /// A pod's life as it is meant to go.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct ContainerPlan {
     pub kind: Kind,
     /// What it does.
     pub work: Work,
+    /// Its image, if that does not exist.
+    pub missing_image: Option<String>,
 }
 
 /// The place of a container in its pod.
@@ -102,28 +104,37 @@ impl PodPlan {
         let code = meta::annotation(pod, names::EXIT_CODE).and_then(|c| c.trim().parse().ok());
         let failing = meta::annotation(pod, names::FAIL_CONTAINER).filter(|name| !name.is_empty());
         let of_job = meta::owners(pod).iter().any(|owner| text(owner, "kind") == "Job");
-        let run = seconds(pod, names::RUN_SECONDS).or_else(|| {
-            (of_job && restart != RestartPolicy::Always)
-                .then_some(Duration::from_secs(names::JOB_SECONDS))
-        });
-        let code_of = |name: &str, kind: Kind| match failing {
+        let annotated = seconds(pod, names::RUN_SECONDS);
+        let of_job = (of_job && restart != RestartPolicy::Always)
+            .then_some(Duration::from_secs(names::JOB_SECONDS));
+        let code_of = |name: &str, kind: Kind, played: Option<i32>| match failing {
             Some(failing) if failing == name => code.unwrap_or(1),
-            None if kind == Kind::Main => code.unwrap_or(0),
+            None if kind == Kind::Main => code.or(played).unwrap_or(0),
+            None if kind == Kind::Init => played.unwrap_or(0),
             _ => 0,
         };
         let container = |container: &Value, kind: Kind| {
             let name = text(container, "name").to_owned();
+            // What the pod says of itself counts more than what its command says.
+            let played = command::read(container);
+            let run = annotated.or(match played {
+                Some(played) => played.run,
+                None => of_job,
+            });
             let run = match kind {
-                Kind::Init => Some(Duration::ZERO),
+                Kind::Init => played.map_or(Some(Duration::ZERO), |played| played.run),
                 // One that is to fail does so after the pod's run time.
                 Kind::Sidecar => run.filter(|_| failing == Some(&name)),
                 Kind::Main => run.or((failing == Some(&name)).then_some(Duration::ZERO)),
             };
             let work = match outside(&name) {
                 true => Work::Outside,
-                false => Work::Simulated { run, code: code_of(&name, kind) },
+                false => {
+                    let code = code_of(&name, kind, played.map(|played| played.code));
+                    Work::Simulated { run, code }
+                }
             };
-            ContainerPlan { name, kind, work }
+            ContainerPlan { name, kind, work, missing_image: None }
         };
         let init = list(spec, "initContainers").iter().map(|c| {
             let sidecar = text(c, "restartPolicy") == "Always";
@@ -140,6 +151,20 @@ impl PodPlan {
             active_deadline: whole("activeDeadlineSeconds"),
             ready: meta::annotation(pod, names::NOT_READY) != Some("true"),
         }
+    }
+
+    /// The same plan where images for which `missing` holds do not exist.
+    pub fn without_images(mut self, pod: &Value, missing: impl Fn(&str) -> bool) -> Self {
+        let spec = pod.get("spec").unwrap_or(&Value::Null);
+        for container in ["initContainers", "containers"].iter().flat_map(|of| list(spec, of)) {
+            let image = text(container, "image");
+            let name = text(container, "name");
+            let planned = self.containers.iter_mut().find(|planned| planned.name == name);
+            if let Some(planned) = planned.filter(|_| missing(image)) {
+                planned.missing_image = Some(image.to_owned());
+            }
+        }
+        self
     }
 }
 

@@ -261,6 +261,7 @@ fn container_status(
             "reason": "CrashLoopBackOff",
             "message": format!("back-off {} restarting failed container={} pod={}", go_seconds(*delay), c.name, uid),
         } }),
+        State::NoImage { pausing, .. } => no_image(text(spec, "image"), *pausing),
     };
     let mut status = Map::new();
     let image = text(spec, "image");
@@ -282,6 +283,18 @@ fn container_status(
     }
     status.insert("started".into(), (kind != Kind::Init && running).into());
     Value::Object(status)
+}
+
+fn no_image(image: &str, pausing: bool) -> Value {
+    let error = format!("failed to pull and unpack image \"{image}\": not found");
+    let (reason, message) = match pausing {
+        true => {
+            let message = format!("Back-off pulling image \"{image}\": ErrImagePull: {error}");
+            ("ImagePullBackOff", message)
+        }
+        false => ("ErrImagePull", error),
+    };
+    json!({ "waiting": { "reason": reason, "message": message } })
 }
 
 fn terminated(uid: &str, c: &ContainerRun, ended: &Ended) -> Value {

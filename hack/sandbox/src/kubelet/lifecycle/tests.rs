@@ -280,3 +280,58 @@ fn a_reason_that_no_longer_holds_is_taken_back() {
     assert_eq!((&ready["reason"], &ready["message"]), (&Value::Null, &Value::Null));
     assert!(ready.as_object().unwrap().contains_key("reason"), "the merge needs the null");
 }
+
+#[test]
+fn a_container_without_image_waits_and_asks_again_ever_later() {
+    let pod = pod("Always", json!({}), json!([]), &["c"]);
+    let mut life = Life::new(pod.clone());
+    life.plan = PodPlan::read(&pod, |_| false).without_images(&pod, |image| image == "r/i:1");
+    life.go(0, Input::Prepared { ip: "10.0.0.2".into() });
+    let waiting = |life: &Life| life.status["containerStatuses"][0]["state"]["waiting"].clone();
+    let error = "failed to pull and unpack image \"r/i:1\": not found";
+    assert_eq!(waiting(&life), json!({ "reason": "ErrImagePull", "message": error }));
+    assert_eq!((life.phase(), life.run.next_time(&life.plan)), ("Pending", Some(at(1))));
+    life.go(1, Input::Tick);
+    let message = format!("Back-off pulling image \"r/i:1\": ErrImagePull: {error}");
+    assert_eq!(waiting(&life), json!({ "reason": "ImagePullBackOff", "message": message }));
+    for (asked, paused, next) in [(11, 12, 32), (32, 33, 73)] {
+        life.go(asked - 1, Input::Tick);
+        assert_eq!(life.run.next_time(&life.plan), Some(at(asked)));
+        assert_eq!(waiting(life.go(asked, Input::Tick))["reason"], "ErrImagePull");
+        assert_eq!(waiting(life.go(paused, Input::Tick))["reason"], "ImagePullBackOff");
+        assert_eq!(life.run.next_time(&life.plan), Some(at(next)));
+    }
+    assert_eq!(life.status["containerStatuses"][0]["restartCount"], 0);
+    life.go(40, Input::End { grace: Duration::from_secs(30), failure: None });
+    assert!(life.run.is_finished(&life.plan), "nothing runs that would have to end");
+}
+
+#[test]
+fn a_command_says_how_long_a_container_runs_unless_the_pod_does() {
+    let of_job = |command: Value, annotations: Value| {
+        let mut pod = pod("Never", annotations, json!([{ "name": "i" }]), &["c"]);
+        pod["metadata"]["ownerReferences"] = json!([{ "kind": "Job", "name": "o", "uid": "x" }]);
+        pod["spec"]["initContainers"][0]["command"] = command.clone();
+        pod["spec"]["containers"][0]["command"] = command;
+        PodPlan::read(&pod, |_| false).containers.into_iter().map(|c| c.work).collect::<Vec<_>>()
+    };
+    let simulated = |seconds: Option<u64>, code: i32| Work::Simulated {
+        run: seconds.map(Duration::from_secs),
+        code,
+    };
+    let run = "sandbox.muster.dev/run-seconds";
+    for (command, annotations, init, main) in [
+        (json!(["sleep", "30"]), json!({}), simulated(Some(30), 0), simulated(Some(30), 0)),
+        (json!(["sleep", "infinity"]), json!({}), simulated(None, 0), simulated(None, 0)),
+        (json!(["false"]), json!({}), simulated(Some(0), 1), simulated(Some(0), 1)),
+        (
+            json!(["sleep", "30"]),
+            json!({ run: "5" }),
+            simulated(Some(30), 0),
+            simulated(Some(5), 0),
+        ),
+        (json!(["train"]), json!({}), simulated(Some(0), 0), simulated(Some(1), 0)),
+    ] {
+        assert_eq!(of_job(command.clone(), annotations), [init, main], "{command}");
+    }
+}

@@ -95,6 +95,28 @@ async fn every_endpoint_reads_protobuf() {
 }
 
 #[tokio::test]
+async fn a_definition_in_protobuf_is_served() {
+    let sandbox = furnished().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = sample(&sandbox, "POST", definitions, "CustomResourceDefinition").await.unwrap();
+    let schema = &made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    assert_eq!(schema["properties"]["size"]["maximum"], 2.5);
+    assert_eq!(schema["properties"]["labels"]["additionalProperties"], json!({"type": "string"}));
+    let widgets = "/apis/example.com/v1/namespaces/lab/widgets";
+    let widget = |spec: Value| {
+        let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+        serde_json::to_vec(&widget).unwrap()
+    };
+    let refused = widget(json!({"size": 1, "color": "green"}));
+    let (code, message) =
+        send(&sandbox, "POST", widgets, "application/json", refused).await.unwrap_err();
+    assert_eq!(code, 422, "{message}");
+    let made =
+        send(&sandbox, "POST", widgets, "application/json", widget(json!({}))).await.unwrap();
+    assert_eq!(made["spec"]["size"], 1, "the default is there");
+}
+
+#[tokio::test]
 async fn custom_resources_have_no_protobuf() {
     let sandbox = furnished().await;
     let gadgets = "/apis/example.com/v1/namespaces/lab/gadgets";
