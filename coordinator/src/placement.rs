@@ -27,6 +27,7 @@ mod pods;
 pub mod reserve;
 pub mod seen;
 pub mod shown;
+pub mod transitions;
 
 use std::time::Duration;
 

@@ -6,5 +6,6 @@ pub mod ledger;
 mod reasons;
 mod room;
 mod sharing;
+mod transitions;
 mod trouble;
 mod vanished;
