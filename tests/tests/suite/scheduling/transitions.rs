@@ -41,7 +41,8 @@ async fn events(world: &World, kind: &str, name: &str, reason: &str) -> Result<V
 
 /// Waits for the one event of an object for a reason.
 async fn event(world: &World, kind: &str, name: &str, reason: &str) -> Result<Event> {
-    let found = world.until(&format!("{reason} on {kind} {name}"), async || {
+    let what = format!("{reason} on {kind} {name}");
+    let found = world.until(&what, async || {
         let mut found = events(world, kind, name, reason).await?;
         Ok(match found.len() {
             0 => Seen::NotYet("no event".to_owned()),
@@ -147,7 +148,13 @@ async fn preempted(world: &World) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_preempted_pod_its_group_and_its_job_are_told_and_the_job_has_not_failed() -> Result<()> {
-    World::new().nodes(1).strict(true).coordinators(1).containers(containers()).run(preempted).await
+    World::new()
+        .nodes(1)
+        .strict(true)
+        .coordinators(1)
+        .containers(containers())
+        .run(async |world| preempted(world).await)
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -155,7 +162,7 @@ async fn so_they_are_where_pods_are_deleted() -> Result<()> {
     let mut choices = Choices::default();
     choices.placement.eviction = Eviction::Delete;
     let plan = World::new().nodes(1).strict(true).coordinators(1).choices(choices);
-    plan.containers(containers()).run(preempted).await
+    plan.containers(containers()).run(async |world| preempted(world).await).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
