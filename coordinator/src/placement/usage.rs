@@ -208,7 +208,9 @@ fn client(at: &Connection) -> anyhow::Result<Client> {
         ["http", "https"].contains(&scheme),
         "connectionString: begin it with http:// or https://"
     );
-    Client::try_from(kube::Config::new(url)).context("connectionString")
+    // Asked again it is soon enough.
+    let config = kube::Config { default_retry: false, ..kube::Config::new(url) };
+    Client::try_from(config).context("connectionString")
 }
 
 /// The answer to a query: values by queue.
