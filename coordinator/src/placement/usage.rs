@@ -209,7 +209,8 @@ fn client(at: &Connection) -> anyhow::Result<Client> {
         "connectionString: begin it with http:// or https://"
     );
     // Asked again it is soon enough.
-    let config = kube::Config { default_retry: false, ..kube::Config::new(url) };
+    let mut config = kube::Config::new(url);
+    config.default_retry = false;
     Client::try_from(config).context("connectionString")
 }
 
