@@ -117,6 +117,9 @@ pub struct Args {
     /// Pods that name one of these schedulers are placed here; give it more than once for several
     #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]
     pub scheduler_name: Vec<String>,
+    /// The scheduler of TrainJobs' pods that name none, such as muster-scheduler; empty leaves them to the cluster's default
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub default_scheduler: String,
     /// Actions, plugins and arguments of the scheduler, as a file in KAI's format or a SchedulingShard. Without it KAI's own
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,

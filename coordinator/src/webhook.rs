@@ -13,6 +13,7 @@ pub mod dijob;
 pub mod metrics;
 pub mod modelserving;
 pub mod pods;
+mod queues;
 pub mod review;
 pub mod runtimes;
 pub mod scheduling;

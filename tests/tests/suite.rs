@@ -8,6 +8,7 @@ mod suite {
     mod chart;
     mod clients;
     mod crash;
+    mod defaults;
     mod delivery;
     mod dijob;
     mod docs;

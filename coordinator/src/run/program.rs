@@ -151,6 +151,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     Ok(Settings {
         admission,
         runtime_holds,
+        default_scheduler: Some(args.default_scheduler).filter(|name| !name.is_empty()),
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
         placement,
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },

@@ -340,6 +340,8 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let templates = caches.templates.clone();
+        let of_servings = rules.settings.schedulers.clone();
+        let of_dijobs = of_servings.clone();
         let runtimes = Runtimes::new(self.client.clone(), caches.jobs.clone());
         let (local, cluster) = (caches.jobs.clone(), caches.jobs.clone());
         let rule = self.settings.runtime_holds;
@@ -348,9 +350,9 @@ impl Wiring {
         let (queues, groups) = (placed.clone(), placed);
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
-            .on("/validate-modelservings", servings::validate)
+            .on(servings::PATH, move |request| servings::validate_with_queue(request, &of_servings))
             .on(dijobs::MUTATE, dijobs::mutate)
-            .on(dijobs::VALIDATE, dijobs::validate)
+            .on(dijobs::VALIDATE, move |request| dijobs::validate_with_queue(request, &of_dijobs))
             .on(jobs::DEFAULTS, jobs::mutate)
             .inquiring(jobs::JOBS, move |request| runtimes.clone().validate(request, rules.clone()))
             .on(jobs::RUNTIMES, move |request| {

@@ -8,7 +8,7 @@ use kube::core::admission::Operation;
 use muster_dijob::admission;
 use serde_json::Value;
 
-use super::{Answer, Request, typos};
+use super::{Answer, Request, queues, typos};
 
 /// Where the API server asks what is to be filled in.
 pub const MUTATE: &str = "/mutate-diengine-opendilab-org-v1alpha1-dijob";
@@ -27,6 +27,11 @@ pub fn mutate(request: &Request) -> Answer {
         }
         _ => Answer::allow(),
     }
+}
+
+/// The same, with a warning if its queue is none that the scheduler of its pods reads.
+pub fn validate_with_queue(request: &Request, schedulers: &[String]) -> Answer {
+    queues::warn(validate(request), request, schedulers)
 }
 
 /// Whether it is right.

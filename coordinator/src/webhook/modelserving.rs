@@ -12,10 +12,15 @@ use muster_modelserving::ranktable::Ranktables;
 use muster_modelserving::shape::{Serving, Shape};
 use muster_modelserving::validate::message;
 
-use super::{Answer, Request, typos};
+use super::{Answer, Request, queues, typos};
 
 /// Where the API server asks.
 pub const PATH: &str = "/validate-modelservings";
+
+/// The same, with a warning if its queue is none that the scheduler of its pods reads.
+pub fn validate_with_queue(request: &Request, schedulers: &[String]) -> Answer {
+    queues::warn(validate(request), request, schedulers)
+}
 
 /// What is said to a ModelServing that is created or changed.
 pub fn validate(request: &Request) -> Answer {

@@ -11,13 +11,14 @@ use kube::core::admission::Operation;
 use muster_api::TrainJob;
 use muster_modelserving::field_error::FieldError;
 use muster_pipeline::in_use::Holders;
+use muster_pipeline::info::Info;
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::{Context, Verdict};
 use muster_pipeline::runtime::RuntimeKind;
 use muster_pipeline::{Cluster, Runtime, defaults, validate};
 use serde_json::Value;
 
-use super::{Answer, Request, typos};
+use super::{Answer, Request, queues, typos};
 use crate::controllers::trainjob::Rules;
 use crate::controllers::trainjob::sources::RuntimeId;
 
@@ -60,20 +61,33 @@ pub fn validate(request: &Request, cluster: &dyn Cluster, rules: &Rules) -> Answ
         Ok(mut verdict) => {
             // As in the original it is no error: the JobSet has nothing to run, and is complete.
             if job.spec.trainer.as_ref().is_some_and(|trainer| trainer.num_nodes == Some(0)) {
-                let warning = "spec.trainer.numNodes is 0: the job is complete at once, without pods";
+                let warning =
+                    "spec.trainer.numNodes is 0: the job is complete at once, without pods";
                 verdict.warnings.push(warning.to_owned());
             }
+            verdict.warnings.extend(unread_queue(&job, object, cluster, rules));
             answer(verdict, request, object)
         }
         Err(unsupported) => refuse(403, unsupported),
     }
 }
 
+/// That the job names a queue, and its pods a scheduler that does not read it.
+fn unread_queue(
+    job: &TrainJob,
+    object: &DynamicObject,
+    cluster: &dyn Cluster,
+    rules: &Rules,
+) -> Option<String> {
+    let kind = RuntimeKind::of(&job.spec.runtime_ref)?;
+    let runtime = cluster.runtime(kind, job.namespace(), &job.spec.runtime_ref.name)?;
+    let mut info = Info::new(&runtime, job);
+    info.name_scheduler(rules.settings.default_scheduler.as_deref());
+    queues::warning(&value(object), info.schedulers(), &rules.settings.schedulers)
+}
+
 /// What is said to a runtime that is created or changed. The jobs that keep it are asked for only if it is being deleted.
-pub fn validate_runtime(
-    request: &Request,
-    holding: impl Fn(&RuntimeId) -> Vec<String>,
-) -> Answer {
+pub fn validate_runtime(request: &Request, holding: impl Fn(&RuntimeId) -> Vec<String>) -> Answer {
     let Some(object) = asked(request) else {
         return Answer::Allow { warnings: deleting(request, holding).into_iter().collect() };
     };
@@ -208,7 +222,8 @@ mod tests {
             assert_eq!(*id, (RuntimeKind::Cluster, String::new(), "torch".to_owned()));
             vec!["n/b".to_owned(), "n/a".to_owned()]
         };
-        let said = |old: &Value, new: &Value| super::validate_runtime(&request("UPDATE", new, old), two);
+        let said =
+            |old: &Value, new: &Value| super::validate_runtime(&request("UPDATE", new, old), two);
         assert_eq!(said(&old, &new), Answer::allow(), "it stays");
         for object in [&mut old, &mut new] {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -243,7 +258,11 @@ mod tests {
         new["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = json!(3);
         let update = request("UPDATE", &new, &old);
         assert!(matches!(validate_runtime(&update), Answer::Deny { code: 403, .. }));
-        assert_eq!(validate_new_runtime(&update, nobody), Answer::allow(), "as the original has it");
+        assert_eq!(
+            validate_new_runtime(&update, nobody),
+            Answer::allow(),
+            "as the original has it"
+        );
         new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
     }

@@ -87,6 +87,8 @@ pub struct Choices {
     pub admission: Rules,
     /// Which TrainJobs keep their runtimes.
     pub runtime_holds: HoldRule,
+    /// The scheduler of TrainJobs' pods that name none.
+    pub default_scheduler: Option<String>,
 }
 
 /// One that runs.
@@ -121,6 +123,7 @@ impl Default for Choices {
             placement: placement::Settings::default(),
             admission: Rules::default(),
             runtime_holds: HoldRule::default(),
+            default_scheduler: None,
         }
     }
 }
@@ -332,6 +335,7 @@ impl Coordinators {
             placement,
             admission,
             runtime_holds,
+            default_scheduler,
         } = self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -354,6 +358,7 @@ impl Coordinators {
             placement,
             admission,
             runtime_holds,
+            default_scheduler,
             diserver: diserver::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),
