@@ -46,6 +46,10 @@ reference:
 chart-test *args:
     hack/chart/test {{args}}
 
+# the originals' own suites against Muster (needs Go, Python and a Go module proxy)
+peers *args:
+    hack/peers/run {{args}}
+
 # images as OCI archives, without a container engine
 images *args:
     hack/images/build --out target/images {{args}}

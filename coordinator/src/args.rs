@@ -111,12 +111,18 @@ pub struct Args {
     /// What is refused of queues, PodGroups and pods
     #[arg(long, value_enum, default_value_t)]
     pub admission: Admission,
+    /// Refuse NVIDIA_VISIBLE_DEVICES in containers that ask for devices, and set it to void in others, unless kai-config says otherwise
+    #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub block_nvidia_visible_devices: bool,
     /// Pods that name one of these schedulers are placed here; give it more than once for several
     #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]
     pub scheduler_name: Vec<String>,
     /// Actions, plugins and arguments of the scheduler, as a file in KAI's format or a SchedulingShard. Without it KAI's own
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
+    /// The SchedulingShard that is obeyed while it is there, before that file. Empty: none is
+    #[arg(long, value_name = "NAME", default_value = muster_placement::live::DEFAULT_SHARD)]
+    pub scheduler_shard: String,
     /// How pods make room for others
     #[arg(long, value_enum, default_value_t)]
     pub eviction: Eviction,

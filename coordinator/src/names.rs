@@ -23,6 +23,9 @@ pub const RECORD: &str = "muster.dev/ranktable-record";
 /// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
 pub const INJECT_CA: &str = "muster.dev/inject-ca";
 
+/// Annotation of webhook configurations whose match conditions `ours` the coordinator writes, by its `--scheduler-name`s; its value is `true`.
+pub const INJECT_SCHEDULER_NAMES: &str = "muster.dev/inject-scheduler-names";
+
 /// Annotation of the first queue of a cluster while those below it are still to be made.
 pub const BOOTSTRAP: &str = "muster.dev/bootstrap";
 

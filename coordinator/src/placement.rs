@@ -21,16 +21,20 @@ pub mod grouper;
 pub mod health;
 pub mod intake;
 pub mod kinds;
+pub mod live;
 pub mod metrics;
 pub mod notes;
 mod pods;
 pub mod reserve;
 pub mod seen;
 pub mod shown;
+pub mod usage;
 
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use muster_placement::live::{DEFAULT_SHARD, Live, Source};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Events;
@@ -61,6 +65,10 @@ pub struct Settings {
     pub eviction: Eviction,
     /// What the pods run that hold devices for those who share them.
     pub reservation: reserve::Reservation,
+    /// Where `cluster.config` is from.
+    pub source: Source,
+    /// The `SchedulingShard` that is obeyed while it is there. Empty: none is.
+    pub shard: String,
 }
 
 /// How pods go.
@@ -88,6 +96,8 @@ pub struct Definitions {
     pub coscheduling: Watch<CustomResourceDefinition>,
     /// Pod groups of Volcano.
     pub volcano: Watch<CustomResourceDefinition>,
+    /// What nodes have in each NUMA zone.
+    pub zones: Watch<CustomResourceDefinition>,
 }
 
 /// What the scheduler reads.
@@ -95,6 +105,8 @@ pub struct Definitions {
 pub struct Sources {
     /// Which kinds there are.
     pub definitions: Definitions,
+    /// Configuration that changes.
+    pub live: live::Objects,
     /// The agents.
     pub hub: Hub,
 }
@@ -124,7 +136,15 @@ pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: C
     let watching = stop.child_token();
     let _ended = watching.clone().drop_guard();
     let feed = feed::Feed::start(&outlets.writer, &sources, &settings, &watching);
-    desk::Desk::new(settings, outlets, sources.hub).run(feed, stop).await;
+    let live = Live::new(settings.cluster.config.clone(), settings.source.clone(), &settings.shard);
+    let (tell, in_force) = watch::channel(None);
+    let writer = outlets.writer.clone();
+    let (remember, past) = watch::channel(usage::Past::default());
+    let metrics = outlets.metrics.clone();
+    tokio::spawn(usage::follow(in_force.clone(), remember, metrics, watching.clone()));
+    let followed = live::Followed { objects: sources.live, past: past.clone() };
+    tokio::spawn(live::follow(live, followed, writer, tell, watching));
+    desk::Desk::new(settings, outlets, sources.hub, (in_force, past)).run(feed, stop).await;
 }
 
 // === impl Settings ===
@@ -140,6 +160,8 @@ impl Default for Settings {
             writes: 32,
             eviction: Eviction::default(),
             reservation: reserve::Reservation::default(),
+            source: Source::Defaults,
+            shard: DEFAULT_SHARD.to_owned(),
         }
     }
 }

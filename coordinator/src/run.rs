@@ -152,7 +152,8 @@ impl Coordinator {
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::Shown::default();
         let jobs = trainjob::Shown::default();
-        let placement = wiring.placement(&hub);
+        let placement = wiring.placement(&hub, caches.live.clone());
+        let scheduling = placement.1.clone();
         wiring.lead(leading::Leading {
             standing: standing.clone(),
             hub: hub.clone(),
@@ -177,6 +178,7 @@ impl Coordinator {
             servings,
             dijobs: caches.dijobs,
             jobs,
+            scheduling,
             registry: Arc::new(registry),
             log,
         };

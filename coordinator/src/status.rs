@@ -21,6 +21,8 @@ use crate::controllers::trainjob::shown::JobLine;
 use crate::controllers::{dijob, modelserving, trainjob};
 use crate::hub::Hub;
 use crate::lead::Standing;
+use crate::placement;
+use crate::placement::shown::Configuration;
 
 mod page;
 
@@ -45,6 +47,8 @@ pub struct Status {
     pub dijobs: dijob::Sources,
     /// The TrainJobs.
     pub jobs: trainjob::Shown,
+    /// Scheduling.
+    pub scheduling: placement::Shown,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log.
@@ -73,6 +77,8 @@ pub struct Snapshot {
     pub servings: Vec<Arc<ServingStatus>>,
     /// The TrainJobs; only a leader knows them.
     pub jobs: Vec<Arc<JobLine>>,
+    /// The scheduler's configuration that is in force; only a leader knows it.
+    pub scheduler: Option<Configuration>,
     /// The nodes.
     pub nodes: Vec<NodeStatus>,
 }
@@ -114,6 +120,7 @@ impl Status {
             groups: self.groups.all(),
             servings: self.servings.all(),
             jobs: self.jobs.all(),
+            scheduler: self.scheduling.configuration(),
             nodes: self.nodes(),
         }
     }
@@ -157,6 +164,10 @@ impl Status {
                 get(async |State(status): State<Self>| Json(dijob::shown::all(&status.dijobs))),
             )
             .route("/v1/trainjobs", get(async |State(status): State<Self>| Json(status.jobs.all())))
+            .route(
+                "/v1/scheduler",
+                get(async |State(status): State<Self>| Json(status.scheduling.configuration())),
+            )
             .route("/v1/nodes", get(async |State(status): State<Self>| Json(status.nodes())))
             .route(
                 "/metrics",

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::Config;
 use muster_scheduler::decisions::Marks;
 use muster_scheduler::input::{
-    BindRequest, Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup,
+    BindRequest, Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup, Usage,
 };
 
 use muster_scheduler::simulate;
@@ -117,6 +117,16 @@ impl Cluster {
         &self.settings
     }
 
+    /// Decides by another configuration from the next cycle on.
+    pub fn configure(&mut self, config: Config) {
+        self.settings.config = config;
+    }
+
+    /// What queues have used of late, as parts of the cluster.
+    pub fn set_usage(&mut self, usage: Vec<(String, Usage)>) {
+        self.input.usage = usage;
+    }
+
     /// The objects.
     pub fn input(&self) -> &Input {
         &self.input
@@ -192,6 +202,9 @@ impl Cluster {
             Object::StorageClass(one) => {
                 index.put(&mut input.storage_classes, key(&one.metadata), one);
             }
+            Object::NodeResourceTopology(one) => {
+                index.put(&mut input.node_resource_topologies, key(&one.metadata), *one);
+            }
         }
     }
 
@@ -233,6 +246,7 @@ impl Cluster {
             Kind::PersistentVolumeClaim => take!(persistent_volume_claims),
             Kind::PersistentVolume => take!(persistent_volumes),
             Kind::StorageClass => take!(storage_classes),
+            Kind::NodeResourceTopology => take!(node_resource_topologies),
         }
     }
 

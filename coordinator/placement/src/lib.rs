@@ -16,6 +16,7 @@ pub mod cycle;
 pub mod fault;
 pub mod flight;
 mod index;
+pub mod live;
 pub mod names;
 pub mod object;
 pub mod orders;
@@ -24,6 +25,7 @@ pub mod reservation;
 mod room;
 mod sharing;
 pub mod status;
+pub mod usage;
 
 pub use cluster::{Cluster, Settings};
 pub use object::{Kind, Object};

@@ -1,8 +1,8 @@
 //! What is kept of the cluster: kinds, and objects as lean as decisions need them.
 
 use muster_scheduler::input::{
-    self, BindRequest, ConfigMap, Dialect, Node, PersistentVolume, PersistentVolumeClaim, Pod,
-    PodGroup, PriorityClass, Queue, StorageClass, Topology,
+    self, BindRequest, ConfigMap, Dialect, Node, NodeResourceTopology, PersistentVolume,
+    PersistentVolumeClaim, Pod, PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
 
 /// Kinds that decisions depend on.
@@ -30,6 +30,8 @@ pub enum Kind {
     PersistentVolume,
     /// Classes of storage.
     StorageClass,
+    /// What nodes have in each NUMA zone.
+    NodeResourceTopology,
 }
 
 /// An object.
@@ -57,6 +59,8 @@ pub enum Object {
     PersistentVolume(PersistentVolume),
     /// A class of storage.
     StorageClass(StorageClass),
+    /// What a node has in each NUMA zone.
+    NodeResourceTopology(Box<NodeResourceTopology>),
 }
 
 /// Namespace and name; the namespace is empty for objects of the cluster.
@@ -79,6 +83,7 @@ impl Object {
             Self::PersistentVolumeClaim(_) => Kind::PersistentVolumeClaim,
             Self::PersistentVolume(_) => Kind::PersistentVolume,
             Self::StorageClass(_) => Kind::StorageClass,
+            Self::NodeResourceTopology(_) => Kind::NodeResourceTopology,
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod pod_group;
 pub mod queue;
 pub mod strict;
 pub mod topology;
+pub mod visible_devices;
 
 use std::fmt;
 

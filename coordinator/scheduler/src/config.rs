@@ -2,19 +2,23 @@
 //! what KAI takes on its command line.
 
 mod budgets;
+mod cron;
 mod names;
 mod params;
 mod parse;
 mod shard;
+mod usage;
 
 use std::{collections::BTreeMap, fmt};
 
 pub use self::{
     budgets::SearchBudgets,
+    cron::Cron,
     names::{ActionName, PLUGINS, plugin},
     params::{NodePool, Params},
     parse::{ConfigError, parse},
     shard::shard,
+    usage::{Connection, Metrics, UsageDb, Window},
 };
 
 use crate::input::Document;
@@ -32,6 +36,8 @@ pub struct Config {
     pub budgets: SearchBudgets,
     /// What KAI takes on its command line.
     pub params: Params,
+    /// Where past use of queues is asked for, if it counts.
+    pub usage: Option<UsageDb>,
     /// What was left out of the configuration, and why.
     pub notes: Vec<Note>,
 }
@@ -90,6 +96,7 @@ impl Default for Config {
             queue_depth: BTreeMap::new(),
             budgets: SearchBudgets::default(),
             params: Params::default(),
+            usage: None,
             notes: Vec::new(),
         }
     }

@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use muster_placement::fault::{Group, Note};
+use muster_placement::live::InForce;
 use muster_placement::object::{Name, shown};
 use muster_placement::reservation::Spot;
 use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Object, Outcome, Steps};
 use muster_scheduler::input::{Dialect, KAI_GROUP};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::{Change, Feed};
 use super::grouper::Grouper;
 use super::intake::{Done, Intake};
+use super::live::Following;
 use super::notes::Notes;
+use super::usage::Past;
 use super::{Outlets, Settings, agents, bind, evict, fault, reserve};
 use crate::hub::Hub;
 use crate::write::Writer;
@@ -39,6 +42,10 @@ pub struct Desk {
     hub: Hub,
     cluster: Box<Cluster>,
     clock: Clock,
+    /// What is obeyed.
+    in_force: Following,
+    /// What queues have used of late.
+    past: watch::Receiver<Past>,
     /// Kinds that have not been listed yet.
     unlisted: BTreeSet<Kind>,
     /// Since when there is something to decide on.
@@ -82,7 +89,12 @@ impl Clock {
 
 impl Desk {
     /// A desk that knows nothing yet.
-    pub fn new(settings: Settings, outlets: Outlets, hub: Hub) -> Self {
+    pub fn new(
+        settings: Settings,
+        outlets: Outlets,
+        hub: Hub,
+        (in_force, past): (Following, watch::Receiver<Past>),
+    ) -> Self {
         let (tell, told) = mpsc::unbounded_channel();
         let (done, grouped) = mpsc::unbounded_channel();
         let grouper = Grouper::new(
@@ -102,6 +114,8 @@ impl Desk {
             outlets,
             hub,
             clock: Clock::new(),
+            in_force,
+            past,
             unlisted: BTreeSet::new(),
             changed: None,
             last: None,
@@ -121,6 +135,8 @@ impl Desk {
                 heard = feed.next(&mut changes) => if heard.is_none() { return },
                 Some(told) = self.told.recv() => self.hear(told),
                 Some(done) = self.grouped.recv() => self.group(done),
+                Ok(()) = self.in_force.changed() => self.in_force.mark_changed(),
+                Ok(()) = self.past.changed() => self.past.mark_changed(),
                 () = until(wake) => {}
             }
             for change in changes.drain(..) {
@@ -131,6 +147,13 @@ impl Desk {
             }
             while let Ok(done) = self.grouped.try_recv() {
                 self.group(done);
+            }
+            // Before the next cycle, whatever else has come with it.
+            if self.in_force.has_changed().unwrap_or(false) {
+                self.configure();
+            }
+            if self.past.has_changed().unwrap_or(false) {
+                self.remember();
             }
             self.intake.look(&self.cluster);
             for again in self.cluster.due(self.clock.now()) {
@@ -154,7 +177,7 @@ impl Desk {
 
     /// When the next cycle begins; none before everything has been listed.
     fn cycle_at(&self) -> Option<Instant> {
-        if !self.unlisted.is_empty() {
+        if !self.unlisted.is_empty() || !self.is_on() {
             return None;
         }
         let Some(last) = self.last else { return Some(Instant::now()) };
@@ -163,6 +186,34 @@ impl Desk {
             .changed
             .map(|changed| (changed + self.settings.debounce).max(last + self.settings.shortest));
         Some(soon.map_or(regular, |soon| soon.min(regular)))
+    }
+
+    /// Obeys what is in force now.
+    fn configure(&mut self) {
+        let Some(now) = self.in_force.borrow_and_update().clone() else { return };
+        self.settings.cluster.config.clone_from(&now.config);
+        self.cluster.configure(now.config.clone());
+        self.intake.switch(now.switches.grouping);
+        self.outlets.shown.obey(now);
+        self.changed.get_or_insert_with(Instant::now);
+    }
+
+    /// Counts what queues have used of late.
+    fn remember(&mut self) {
+        let usage = self.past.borrow_and_update().usage();
+        self.cluster.set_usage(usage);
+        self.changed.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether pods are placed: what is in force is known, nobody has switched it off, and nobody waits for past use.
+    fn is_on(&self) -> bool {
+        let on = |now: &InForce| {
+            // What asks for it may not have heard of it yet.
+            let waits = now.config.usage.is_some()
+                && matches!(*self.past.borrow(), Past::Off | Past::Awaited);
+            now.switches.paused.is_none() && !waits
+        };
+        self.in_force.borrow().as_deref().is_some_and(on)
     }
 
     fn is_due(&self) -> bool {

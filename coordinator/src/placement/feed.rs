@@ -14,8 +14,8 @@ use kube::{Client, Resource};
 use muster_placement::object::{Name, name};
 use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
-    self, BindRequest, Meta, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodGroup,
-    PriorityClass, Queue, StorageClass, Topology,
+    self, BindRequest, Meta, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim,
+    Pod, PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -93,7 +93,8 @@ impl Feed {
         }
         watch!(Node, Pod, PriorityClass, PersistentVolumeClaim, PersistentVolume, StorageClass);
         watch_if!(Queue, queues; PodGroup, pod_groups; BindRequest, bind_requests;
-            Topology, topologies; Coscheduling, coscheduling; Volcano, volcano);
+            Topology, topologies; Coscheduling, coscheduling; Volcano, volcano;
+            NodeResourceTopology, zones);
         kinds.insert(Kind::ConfigMap);
         let (hub, to) = (sources.hub.clone(), watching.to.clone());
         tokio::spawn(agents::follow(hub, to, stop.clone()));

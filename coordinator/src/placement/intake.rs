@@ -37,6 +37,8 @@ pub struct Intake {
     permits: Arc<Semaphore>,
     waiting: HashMap<Name, Waiting>,
     unmarked: VecDeque<(Instant, Name)>,
+    /// Whether pods are grouped; those that come meanwhile wait.
+    on: bool,
 }
 
 struct Waiting {
@@ -59,7 +61,13 @@ impl Intake {
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             waiting: HashMap::new(),
             unmarked: VecDeque::new(),
+            on: true,
         }
+    }
+
+    /// Pods are grouped from now on, or they are not.
+    pub fn switch(&mut self, on: bool) {
+        self.on = on;
     }
 
     /// A pod has no group, as it is written now.
@@ -73,11 +81,12 @@ impl Intake {
         let uid = pod.metadata.uid.clone();
         let busy =
             self.waiting.get(&name).is_some_and(|known| known.uid == uid && known.again.is_none());
-        if !busy {
+        if !busy && self.on {
             self.send(&name, &uid, &text);
         }
         let tries = self.waiting.get(&name).map_or(0, |known| known.tries);
-        self.waiting.insert(name, Waiting { uid, text, tries, again: None });
+        let again = (!busy && !self.on).then(Instant::now);
+        self.waiting.insert(name, Waiting { uid, text, tries, again });
     }
 
     /// A pod is gone.
@@ -117,7 +126,7 @@ impl Intake {
         let now = Instant::now();
         let mut due = Vec::new();
         for (name, known) in &mut self.waiting {
-            if known.again.is_some_and(|at| at <= now) {
+            if self.on && known.again.is_some_and(|at| at <= now) {
                 known.again = None;
                 due.push((name.clone(), known.uid.clone(), known.text.clone()));
             }
@@ -136,7 +145,8 @@ impl Intake {
 
     /// When there is something to look at.
     pub fn next(&self) -> Option<Instant> {
-        let again = self.waiting.values().filter_map(|known| known.again).min();
+        let waiting = self.waiting.values().filter(|_| self.on);
+        let again = waiting.filter_map(|known| known.again).min();
         [again, self.unmarked.front().map(|(at, _)| *at)].into_iter().flatten().min()
     }
 

@@ -2,8 +2,8 @@
 
 use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
-    BindRequest, Dialect, Labels, Meta, Node, PersistentVolume, PersistentVolumeClaim, PodGroup,
-    PriorityClass, Queue, StorageClass, Topology,
+    BindRequest, Dialect, Labels, Meta, Node, NodeResourceTopology, PersistentVolume,
+    PersistentVolumeClaim, PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
 use serde::Deserialize;
 
@@ -115,6 +115,15 @@ lean!(
     "storageclasses",
     Kind::StorageClass,
     Object::StorageClass
+);
+lean!(
+    NodeResourceTopology,
+    "topology.node.k8s.io",
+    "v1alpha2",
+    "NodeResourceTopology",
+    "noderesourcetopologies",
+    Kind::NodeResourceTopology,
+    |zones| Object::NodeResourceTopology(Box::new(zones))
 );
 lean!(
     PodGroup,

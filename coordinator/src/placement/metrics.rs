@@ -1,5 +1,7 @@
 //! What is counted about scheduling.
 
+mod queues;
+
 use std::time::Duration;
 
 use muster_placement::Outcome;
@@ -10,6 +12,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+pub use queues::Queues;
 
 /// Bounds in seconds.
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
@@ -42,6 +46,9 @@ pub struct Metrics {
     struck: Gauge,
     restarts: Family<Policy, Counter>,
     reservations: Gauge,
+    usage: Family<Result, Counter>,
+    usage_missing: Gauge,
+    queues: Queues,
 }
 
 // === impl Metrics ===
@@ -56,6 +63,9 @@ impl Default for Metrics {
             struck: Gauge::default(),
             restarts: Family::default(),
             reservations: Gauge::default(),
+            usage: Family::default(),
+            usage_missing: Gauge::default(),
+            queues: Queues::default(),
         }
     }
 }
@@ -100,8 +110,35 @@ impl Metrics {
         self.reservations.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Prometheus was asked for past use.
+    pub fn asked_for_usage(&self, answered: bool) {
+        let result = if answered { "done" } else { "failed" };
+        self.usage.get_or_create(&Result { result }).inc();
+    }
+
+    /// Whether past use should count and does not.
+    pub fn usage_missing(&self, missing: bool) {
+        self.usage_missing.set(missing.into());
+    }
+
+    /// What queues have.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
     /// Tells a registry of them.
     pub fn register(&self, registry: &mut Registry) {
+        self.queues.register(registry);
+        registry.register(
+            "muster_scheduler_usage_fetches",
+            "Times that Prometheus was asked for past use of queues, by what came of it",
+            self.usage.clone(),
+        );
+        registry.register(
+            "muster_scheduler_usage_missing",
+            "1 while past use of queues should count and there is no answer that is new enough",
+            self.usage_missing.clone(),
+        );
         registry.register(
             "muster_scheduler_cycle_seconds",
             "How long a scheduling cycle thinks",

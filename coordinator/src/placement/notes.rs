@@ -79,6 +79,7 @@ impl Notes {
         (self.last, self.pending) = (Some(Instant::now()), false);
         let groups = status::groups(cluster, decisions);
         let queues = status::queues(cluster, decisions, &groups);
+        self.outlets.metrics.queues().set(&cluster.input().queues, &queues);
         self.groups.retain(|group, _| groups.contains_key(group));
         self.queues.retain(|queue, _| queues.contains_key(queue));
         self.pods.retain(|pod, (uid, _)| {

@@ -101,6 +101,8 @@ impl Leading {
             term.cancel();
             while parts.join_next().await.is_some() {}
             self.groups.clear();
+            self.placement.1.clear();
+            metrics.placement.queues().clear();
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }
@@ -121,7 +123,10 @@ impl Leading {
         let (own, stop) = (writer.clone(), term.clone());
         parts.spawn(async move { keeper.lead(own, stop).await });
         let (own, stop) = (writer.clone(), term.clone());
-        parts.spawn(async move { configure(own, certificates.authorities(), stop).await });
+        let schedulers = settings.placement.cluster.scheduler_names.clone();
+        parts.spawn(
+            async move { configure(own, certificates.authorities(), schedulers, stop).await },
+        );
         let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
         parts.spawn(async move { bootstrap(queues, own, stop).await });
         let sources = Sources {

@@ -7,6 +7,7 @@ use anyhow::Context;
 use jiff::SignedDuration;
 use muster_dijob::make;
 use muster_placement::fault::Care;
+use muster_placement::live::Source;
 use muster_program::log::LogLevel;
 use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
@@ -114,6 +115,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         args.scheduler_config.as_deref(),
         placement::Settings {
             eviction: args.eviction,
+            shard: args.scheduler_shard,
             period: args.scheduling_period,
             grouping: muster_podgrouper::Config {
                 default_queue: args.default_queue,
@@ -142,6 +144,8 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         Admission::Strict => Rules::default(),
         Admission::Kai => Rules::of_kai(),
     };
+    let block_visible_devices = args.block_nvidia_visible_devices;
+    let admission = Rules { block_visible_devices, ..admission };
     Ok(Settings {
         admission,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
@@ -181,6 +185,7 @@ fn scheduling(
     let name = names.first().context("--scheduler-name: name at least one")?.clone();
     let cluster = &mut settings.cluster;
     if let Some(file) = file {
+        settings.source = Source::File(file.display().to_string());
         let flag = || format!("--scheduler-config {}", file.display());
         let text = std::fs::read_to_string(file).with_context(flag)?;
         let is_shard =
@@ -196,4 +201,35 @@ fn scheduling(
     cluster.scheduler_names = names.clone();
     settings.grouping.scheduler_names = names;
     Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn flags_of_the_scheduler_reach_placement_and_admission() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            settings(Args::try_parse_from(words).unwrap()).unwrap()
+        };
+        let plain = read(&[]);
+        assert_eq!(
+            (plain.placement.shard.as_str(), &plain.placement.source),
+            ("default", &Source::Defaults)
+        );
+        assert!(!plain.admission.block_visible_devices);
+        let told = read(&["--scheduler-shard=pool-a", "--block-nvidia-visible-devices"]);
+        assert_eq!(told.placement.shard, "pool-a");
+        assert!(told.admission.block_visible_devices);
+        assert!(!read(&["--block-nvidia-visible-devices=false"]).admission.block_visible_devices);
+        assert_eq!(read(&["--scheduler-shard="]).placement.shard, "", "none is obeyed");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "actions: allocate\n").unwrap();
+        let path = file.path().display().to_string();
+        let told = read(&["--scheduler-config", &path]).placement;
+        assert_eq!((told.source, told.cluster.config.actions.len()), (Source::File(path), 1));
+    }
 }

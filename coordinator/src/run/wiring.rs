@@ -34,7 +34,7 @@ use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::placement;
-use crate::placement::{bootstrap, grouper};
+use crate::placement::{bootstrap, grouper, live};
 use crate::reports::{self, Reports};
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
@@ -91,6 +91,8 @@ pub(super) struct Caches {
     pub jobs: trainjob::Sources,
     /// Whether the cluster knows queues.
     pub queues: Watch<CustomResourceDefinition>,
+    /// The scheduler's configuration, as it changes.
+    pub live: live::Objects,
 }
 
 // === impl Wiring ===
@@ -144,7 +146,20 @@ impl Wiring {
         let jobs = self.jobs(volcano, templates.clone());
         let dijobs = self.dijobs();
         let queues = self.definition(bootstrap::DEFINITION);
-        Caches { pods, records, templates, servings, jobs, dijobs, queues }
+        let live = self.live();
+        Caches { pods, records, templates, servings, jobs, dijobs, queues, live }
+    }
+
+    /// The scheduler's configuration, where the cluster knows its kinds.
+    fn live(&mut self) -> live::Objects {
+        let shard = self.definition(live::definition::SHARD);
+        let config = self.definition(live::definition::CONFIG);
+        let (version, all) = (live::definition::VERSION, watcher::Config::default);
+        let (shards, follow) = watch(Api::all(self.client.clone()), all(), trim);
+        self.start("shards", follow.run_once_served(shard, version, self.stop.clone()));
+        let (configs, follow) = watch(Api::all(self.client.clone()), all(), trim);
+        self.start("configs", follow.run_once_served(config, version, self.stop.clone()));
+        live::Objects { shards, configs }
     }
 
     /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
@@ -185,7 +200,11 @@ impl Wiring {
     }
 
     /// What is read to place pods, and what is shown of it.
-    pub fn placement(&mut self, hub: &Hub) -> (placement::Sources, placement::Shown) {
+    pub fn placement(
+        &mut self,
+        hub: &Hub,
+        live: live::Objects,
+    ) -> (placement::Sources, placement::Shown) {
         let definitions = placement::Definitions {
             queues: self.definition("queues.scheduling.run.ai"),
             pod_groups: self.definition("podgroups.scheduling.run.ai"),
@@ -193,8 +212,9 @@ impl Wiring {
             topologies: self.definition("topologies.kai.scheduler"),
             coscheduling: self.definition("podgroups.scheduling.x-k8s.io"),
             volcano: self.definition(definition::POD_GROUP),
+            zones: self.definition("noderesourcetopologies.topology.node.k8s.io"),
         };
-        (placement::Sources { definitions, hub: hub.clone() }, placement::Shown::default())
+        (placement::Sources { definitions, live, hub: hub.clone() }, placement::Shown::default())
     }
 
     /// Where coordinators of DIJobs call.
@@ -338,9 +358,13 @@ impl Wiring {
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
         let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
-        let placed = Scheduling::new(self.client.clone(), self.settings.admission.clone());
-        let (own, others) = (placed.rules(), placed.rules());
+        let schedulers = self.settings.placement.cluster.scheduler_names.clone();
+        let admission = self.settings.admission.clone().for_schedulers(schedulers);
+        let placed = Scheduling::new(self.client.clone(), admission);
+        let (own, others, seen) = (placed.rules(), placed.rules(), placed.rules());
         let (queues, groups) = (placed.clone(), placed);
+        let live = || caches.live.clone();
+        let (sharing, judging, seeing) = (live(), live(), live());
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
             .on("/validate-modelservings", servings::validate)
@@ -353,8 +377,11 @@ impl Wiring {
             .inquiring(scheduling::QUEUES, move |request| queues.clone().queue(request))
             .inquiring(scheduling::POD_GROUPS, move |request| groups.clone().pod_group(request))
             .on(scheduling::TOPOLOGIES, scheduling::Rules::topology)
-            .on(scheduling::MUTATE_PODS, move |request| own.mutate_pod(request))
-            .on(scheduling::PODS, move |request| others.pod(request));
+            .on(scheduling::MUTATE_PODS, move |request| sharing.rules(&own).mutate_pod(request))
+            .on(scheduling::VISIBLE_DEVICES, move |request| {
+                seeing.rules(&seen).visible_devices(request)
+            })
+            .on(scheduling::PODS, move |request| judging.rules(&others).pod(request));
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());

@@ -34,12 +34,31 @@ pub(super) fn render(now: &Snapshot) -> String {
         now.version,
         now.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
     );
+    scheduler(&mut page, now);
     servings(&mut page, now);
     jobs(&mut page, now);
     groups(&mut page, now);
     nodes(&mut page, now);
     page.push_str("</html>\n");
     page
+}
+
+/// Which configuration the scheduler obeys.
+fn scheduler(page: &mut String, now: &Snapshot) {
+    let Some(scheduler) = &now.scheduler else { return };
+    let _written = write!(page, "<p>scheduler: {}", escape(&scheduler.source));
+    if let Some(field) = scheduler.paused {
+        let _written =
+            write!(page, " · <span class=\"bad\">paused: kai-config, {field} is false</span>");
+    }
+    if let Some(problem) = &scheduler.problem {
+        let _written = write!(
+            page,
+            " · <span class=\"bad\">the shard is not obeyed: {}</span>",
+            escape(problem)
+        );
+    }
+    page.push_str("</p>");
 }
 
 /// Nothing is said where there are none: not every cluster has the kind.

@@ -1,5 +1,6 @@
-//! Tells the API server whom to trust when it calls webhooks: the leader puts the authorities into every configuration
-//! that asks for it by annotation, and again whenever somebody else writes it or the authorities change.
+//! Tells the API server whom to trust when it calls webhooks, and about whose pods to ask: the leader puts the
+//! authorities and the scheduler names into every configuration that asks for them by annotation, and again whenever
+//! somebody else writes it or the authorities change.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation};
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+    WebhookClientConfig,
 };
 use kube::api::Api;
 use kube::core::ClusterResourceScope;
@@ -19,22 +21,39 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::names::INJECT_CA;
+use crate::names::{INJECT_CA, INJECT_SCHEDULER_NAMES};
 use crate::watch::watch;
 use crate::write::{WriteError, Writer};
 
 /// After an error it is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// Name of the match condition that says whose pods a webhook is asked about.
+pub const OURS: &str = "ours";
+
 /// The authorities that clients are to trust, in PEM, see [`crate::certs::Certificates::authorities`].
 type Authorities = tokio::sync::watch::Receiver<Option<Arc<str>>>;
 
-/// Keeps all configurations right, until stopped or deposed.
-pub async fn configure(writer: Writer, authorities: Authorities, stop: CancellationToken) {
+/// Keeps all configurations right, until stopped or deposed. `schedulers` are the names whose pods are ours.
+pub async fn configure(
+    writer: Writer,
+    authorities: Authorities,
+    schedulers: Vec<String>,
+    stop: CancellationToken,
+) {
+    let ours = ours(&schedulers);
     tokio::join!(
-        keep::<MutatingWebhookConfiguration>(&writer, authorities.clone(), &stop),
-        keep::<ValidatingWebhookConfiguration>(&writer, authorities, &stop),
+        keep::<MutatingWebhookConfiguration>(&writer, authorities.clone(), &ours, &stop),
+        keep::<ValidatingWebhookConfiguration>(&writer, authorities, &ours, &stop),
     );
+}
+
+/// The CEL expression that holds for pods of these schedulers.
+pub fn ours(schedulers: &[String]) -> String {
+    let quoted = |name: &String| format!("'{}'", name.replace('\\', r"\\").replace('\'', r"\'"));
+    let names: Vec<String> = schedulers.iter().map(quoted).collect();
+    let names = names.join(", ");
+    format!("has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]")
 }
 
 /// The two kinds that configure webhooks.
@@ -49,11 +68,19 @@ pub trait Configuration:
 {
     /// How each of its webhooks is called.
     fn clients(&self) -> Vec<&WebhookClientConfig>;
+
+    /// Which requests each of its webhooks is asked about.
+    fn conditions(&self) -> Vec<&[MatchCondition]>;
 }
 
 impl Configuration for MutatingWebhookConfiguration {
     fn clients(&self) -> Vec<&WebhookClientConfig> {
         self.webhooks.iter().flatten().map(|webhook| &webhook.client_config).collect()
+    }
+
+    fn conditions(&self) -> Vec<&[MatchCondition]> {
+        let webhooks = self.webhooks.iter().flatten();
+        webhooks.map(|webhook| webhook.match_conditions.as_deref().unwrap_or_default()).collect()
     }
 }
 
@@ -61,27 +88,27 @@ impl Configuration for ValidatingWebhookConfiguration {
     fn clients(&self) -> Vec<&WebhookClientConfig> {
         self.webhooks.iter().flatten().map(|webhook| &webhook.client_config).collect()
     }
+
+    fn conditions(&self) -> Vec<&[MatchCondition]> {
+        let webhooks = self.webhooks.iter().flatten();
+        webhooks.map(|webhook| webhook.match_conditions.as_deref().unwrap_or_default()).collect()
+    }
 }
 
-/// What must change in a configuration so that all of its webhooks trust these authorities; none if nothing must, or
-/// if it does not ask for it. Refused by the API server if somebody else has changed it in the meantime.
-pub fn change<K: Configuration>(configuration: &K, authorities: &str) -> Option<Patch> {
-    if configuration.annotations().get(INJECT_CA).is_none_or(|value| value != "true") {
-        return None;
-    }
-    let clients = configuration.clients();
-    let other = |client: &WebhookClientConfig| {
-        client.ca_bundle.as_ref().is_none_or(|bundle| bundle.0 != authorities.as_bytes())
+/// What must change in a configuration so that all of its webhooks trust these authorities and are asked about our
+/// pods (`ours`, see [`ours`]); none if nothing must, or if it does not ask for it. Refused by the API server if
+/// somebody else has changed it in the meantime.
+pub fn change<K: Configuration>(configuration: &K, authorities: &str, ours: &str) -> Option<Patch> {
+    let asks = |annotation: &str| {
+        configuration.annotations().get(annotation).is_some_and(|value| value == "true")
     };
-    let encoded = STANDARD.encode(authorities);
-    let mut operations: Vec<_> = (0..clients.len())
-        .filter(|at| clients.get(*at).is_some_and(|client| other(client)))
-        .map(|at| {
-            let at = at.to_string();
-            let path = PointerBuf::from_tokens(["webhooks", &at, "clientConfig", "caBundle"]);
-            PatchOperation::Add(AddOperation { path, value: encoded.clone().into() })
-        })
-        .collect();
+    let mut operations = Vec::new();
+    if asks(INJECT_CA) {
+        operations.extend(trust(configuration, authorities));
+    }
+    if asks(INJECT_SCHEDULER_NAMES) {
+        operations.extend(filter(configuration, ours));
+    }
     if operations.is_empty() {
         return None;
     }
@@ -91,9 +118,44 @@ pub fn change<K: Configuration>(configuration: &K, authorities: &str) -> Option<
     Some(Patch(operations))
 }
 
+/// Authorities for webhooks that have others.
+fn trust<K: Configuration>(configuration: &K, authorities: &str) -> Vec<PatchOperation> {
+    let other = |client: &WebhookClientConfig| {
+        client.ca_bundle.as_ref().is_none_or(|bundle| bundle.0 != authorities.as_bytes())
+    };
+    let encoded = STANDARD.encode(authorities);
+    let clients = configuration.clients().into_iter().enumerate();
+    clients
+        .filter(|(_, client)| other(client))
+        .map(|(at, _)| {
+            let at = at.to_string();
+            let path = PointerBuf::from_tokens(["webhooks", &at, "clientConfig", "caBundle"]);
+            PatchOperation::Add(AddOperation { path, value: encoded.clone().into() })
+        })
+        .collect()
+}
+
+/// The condition of that name, for webhooks where it says something else.
+fn filter<K: Configuration>(configuration: &K, ours: &str) -> Vec<PatchOperation> {
+    let mut operations = Vec::new();
+    for (at, conditions) in configuration.conditions().into_iter().enumerate() {
+        for (place, condition) in conditions.iter().enumerate() {
+            if condition.name != OURS || condition.expression == ours {
+                continue;
+            }
+            let (at, place) = (at.to_string(), place.to_string());
+            let tokens = ["webhooks", &at, "matchConditions", &place, "expression"];
+            let path = PointerBuf::from_tokens(tokens);
+            operations.push(PatchOperation::Replace(ReplaceOperation { path, value: ours.into() }));
+        }
+    }
+    operations
+}
+
 async fn keep<K: Configuration>(
     writer: &Writer,
     mut authorities: Authorities,
+    ours: &str,
     stop: &CancellationToken,
 ) {
     let api = Api::<K>::all(writer.client().clone());
@@ -107,12 +169,12 @@ async fn keep<K: Configuration>(
             let trusted = authorities.borrow_and_update().clone();
             let mut failed = false;
             for object in found.all() {
-                let change = trusted.as_deref().and_then(|trusted| change(&*object, trusted));
+                let change = trusted.as_deref().and_then(|trusted| change(&*object, trusted, ours));
                 let Some(change) = change else { continue };
                 match writer.change(&api, &object.name_any(), change).await {
                     Ok(_) => {
                         let (kind, name) = (K::kind(&()), object.name_any());
-                        tracing::info!(%kind, name, "its webhooks trust our authorities");
+                        tracing::info!(%kind, name, "its webhooks are configured");
                     }
                     // What is known of it is old: news of it are on their way.
                     Err(WriteError::Conflict { .. } | WriteError::Gone { .. }) => failed = true,
@@ -135,5 +197,76 @@ async fn keep<K: Configuration>(
         () = stop.cancelled() => {}
         () = reflector.run(stop.clone()) => {}
         () = work => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn shipped() -> (MutatingWebhookConfiguration, ValidatingWebhookConfiguration) {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(SHIPPED).unwrap();
+        let [mutating, validating] = documents.try_into().unwrap();
+        (serde_json::from_value(mutating).unwrap(), serde_json::from_value(validating).unwrap())
+    }
+
+    /// The configuration after a change; how many of its webhooks ask about these pods.
+    fn changed<K: Configuration + serde::Serialize>(configuration: &K, ours: &str) -> (K, usize) {
+        let patch = change(configuration, "authority", ours).unwrap();
+        let mut raw = serde_json::to_value(configuration).unwrap();
+        raw["metadata"]["resourceVersion"] = "1".into();
+        json_patch::patch(&mut raw, &patch).unwrap();
+        let changed: K = serde_json::from_value(raw).unwrap();
+        let conditions = changed.conditions();
+        let says = |one: &MatchCondition| one.name == OURS && one.expression == ours;
+        let count = conditions.iter().filter(|all| all.iter().any(says)).count();
+        (changed, count)
+    }
+
+    #[test]
+    fn the_api_server_asks_about_pods_of_all_scheduler_names() {
+        let (mutating, validating) = shipped();
+        let both = ours(&names(&["muster-scheduler", "kai-scheduler"]));
+        let (mutating, asking) = changed(&mutating, &both);
+        assert_eq!(asking, 1);
+        let (validating, asking) = changed(&validating, &both);
+        assert_eq!(asking, 1, "queues and groups are of no scheduler");
+        // Once is enough.
+        assert_eq!(change(&mutating, "authority", &both), None);
+        assert_eq!(change(&validating, "authority", &both), None);
+        // The other conditions are as they were.
+        let words = mutating.webhooks.as_deref().unwrap()[0].match_conditions.as_deref().unwrap();
+        assert!(words[1].expression.contains("gpu-fraction"), "{words:?}");
+    }
+
+    #[test]
+    fn what_is_shipped_needs_no_other_filter_by_default() {
+        let (mutating, _) = shipped();
+        let text = ours(&muster_placement::Settings::default().scheduler_names);
+        let patch = change(&mutating, "authority", &text).unwrap();
+        let caught = |one: &PatchOperation| one.path().to_string().contains("matchConditions");
+        assert!(!patch.0.iter().any(caught), "{patch}");
+    }
+
+    #[test]
+    fn a_filter_stays_where_nobody_asks_for_ours() {
+        let (mut mutating, _) = shipped();
+        mutating.annotations_mut().remove(INJECT_SCHEDULER_NAMES);
+        let patch = change(&mutating, "authority", &ours(&names(&["kai-scheduler"]))).unwrap();
+        assert!(!patch.to_string().contains("kai-scheduler"), "{patch}");
+    }
+
+    #[test]
+    fn a_name_cannot_end_its_text() {
+        let text = ours(&names(&[r"a' || true || 'a\"]));
+        assert!(text.ends_with(r"in ['a\' || true || \'a\\']"), "{text}");
     }
 }

@@ -16,7 +16,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::core::admission::Operation;
 use muster_podgrouper::admission::pod::Sharing;
 use muster_podgrouper::admission::strict::Strict;
-use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology};
+use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology, visible_devices};
 use muster_podgrouper::{Key, Object, Objects, Refusal};
 use serde_json::{Value, json};
 
@@ -33,6 +33,8 @@ pub const POD_GROUPS: &str = "/validate-scheduling-run-ai-v2alpha2-podgroup";
 pub const TOPOLOGIES: &str = "/validate-kai-scheduler-v1alpha1-topology";
 /// Where it asks what a pod that shares a device gets.
 pub const MUTATE_PODS: &str = "/mutate--v1-pod";
+/// Where it asks what containers may see.
+pub const VISIBLE_DEVICES: &str = "/mutate-visible-devices";
 /// Where it asks about pods.
 pub const PODS: &str = "/validate--v1-pod";
 
@@ -53,6 +55,8 @@ pub struct Rules {
     pub sharing: Sharing,
     /// Whether quotas of queues are compared with those above and below. They are only warned of.
     pub quotas: bool,
+    /// Whether containers are kept from choosing devices by `NVIDIA_VISIBLE_DEVICES`.
+    pub block_visible_devices: bool,
 }
 
 /// Answers. Copies share what they have read.
@@ -73,6 +77,13 @@ impl Rules {
     /// As KAI has them.
     pub fn of_kai() -> Self {
         Self { strict: Strict::OFF, ..Self::default() }
+    }
+
+    /// For pods that name one of these schedulers.
+    #[must_use]
+    pub fn for_schedulers(mut self, names: Vec<String>) -> Self {
+        self.sharing.scheduler_names = names;
+        self
     }
 
     /// What is said to a Topology.
@@ -106,9 +117,29 @@ impl Rules {
         }
     }
 
+    /// What containers of a new pod may see.
+    pub fn visible_devices(&self, request: &Request) -> Answer {
+        let asked = asked(request).filter(|_| request.operation == Operation::Create);
+        let Some(pod) = asked.filter(|pod| self.block_visible_devices && self.sharing.is_ours(pod))
+        else {
+            return Answer::allow();
+        };
+        match visible_devices::hide(&pod) {
+            Ok(hidden) => {
+                let patch = json_patch::diff(pod.raw(), &hidden);
+                match patch.0.is_empty() {
+                    true => Answer::allow(),
+                    false => Answer::Patch { patch, warnings: Vec::new() },
+                }
+            }
+            Err(refused) => answer(Err(refused)),
+        }
+    }
+
     /// What is said to a pod.
     pub fn pod(&self, request: &Request) -> Answer {
-        let Some(pod) = asked(request) else { return Answer::allow() };
+        let ours = asked(request).filter(|pod| self.sharing.is_ours(pod));
+        let Some(pod) = ours else { return Answer::allow() };
         // What was taken once may be changed elsewhere.
         let old = request.old_object.as_ref();
         if old.is_some_and(|old| {
@@ -138,7 +169,7 @@ impl Scheduling {
     pub async fn queue(self, request: Request) -> Answer {
         if request.operation == Operation::Delete {
             let old = request.old_object.as_ref().filter(|_| is_whole(&request)).map(object);
-            return match old {
+            return match old.filter(|_| self.rules.strict.kept_parents) {
                 Some(queue) => self.delete(queue).await,
                 None => Answer::allow(),
             };
@@ -146,7 +177,8 @@ impl Scheduling {
         let Some(queue) = asked(&request) else { return Answer::allow() };
         let old = request.old_object.as_ref().map(object);
         let mut known = Known::default();
-        let mut next = parent(&queue);
+        let is_compared = self.rules.strict.known_queues || self.rules.quotas;
+        let mut next = parent(&queue).filter(|_| is_compared);
         while let Some(name) = next.filter(|_| known.0.len() < HIGHEST) {
             if known.0.contains_key(&name) {
                 break;
@@ -206,28 +238,50 @@ impl Scheduling {
         {
             known.0.insert(name.to_owned(), self.find(name, true).await);
         }
-        let checked = pod_group::check(&group, old.is_some());
+        let missing = self.missing_class(&group).await;
+        let checked = pod_group::check(&group, old.is_some()).map(|mut warnings| {
+            warnings.extend(missing);
+            warnings
+        });
         let strict =
             |warnings| self.rules.strict.pod_group(&group, old.as_ref(), &known).map(|()| warnings);
         answer(checked.and_then(strict))
     }
 
+    /// What is said to a PodGroup whose priority class does not exist. It is taken all the same: the class may come.
+    async fn missing_class(&self, group: &Object) -> Option<String> {
+        let class = group.raw().pointer("/spec/priorityClassName").and_then(Value::as_str);
+        let class = class.filter(|class| !class.is_empty())?;
+        let key = Key::new("scheduling.k8s.io/v1", "PriorityClass", "", class);
+        match self.read(Want::Object(key), true).await {
+            Err(Refusal::Absent) => Some(format!(
+                "{}: spec.priorityClassName: there is no PriorityClass {class}, and the default counts until there is; create it, or \
+                 name another",
+                group.shown()
+            )),
+            _ => None,
+        }
+    }
+
     /// A queue. That it was there a moment ago is enough if `recent` is; that it was not, never is.
     async fn find(&self, name: &str, recent: bool) -> Result<Arc<Object>, Refusal> {
-        let want = Want::Object(Key::new(QUEUE_API, "Queue", "", name));
+        self.read(Want::Object(Key::new(QUEUE_API, "Queue", "", name)), recent).await
+    }
+
+    async fn read(&self, want: Want, recent: bool) -> Result<Arc<Object>, Refusal> {
         if recent {
             let now = tokio::time::Instant::now();
             let cache = self.reader.cache().lock();
-            if let Some((Held::Object(queue), _)) = cache.get(&want, now) {
-                return Ok(queue.clone());
+            if let Some((Held::Object(object), _)) = cache.get(&want, now) {
+                return Ok(object.clone());
             }
         }
         match self.reader.read(want).await {
-            Ok(Held::Object(queue)) => Ok(queue),
+            Ok(Held::Object(object)) => Ok(object),
             Ok(Held::Refused(refusal)) => Err(refusal),
             Ok(_) => Err(Refusal::Unread),
             Err(trouble) => {
-                tracing::warn!("a queue is taken for granted: {trouble}");
+                tracing::warn!("an object is taken for granted: {trouble}");
                 Err(Refusal::Unread)
             }
         }
@@ -286,6 +340,7 @@ fn answer(checked: Result<Vec<String>, Refused>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::webhook::configure;
 
     const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
     const MUTATING: &str = "MutatingWebhookConfiguration";
@@ -320,6 +375,20 @@ mod tests {
     }
 
     #[test]
+    fn pods_of_every_scheduler_name_are_judged_and_dressed_and_no_others() {
+        let (none, half) = (Value::Null, json!({"gpu-fraction": "0.5"}));
+        let rules = Rules::default().for_schedulers(vec!["other".into(), "kai-scheduler".into()]);
+        let mut asked = request("CREATE", &half, &none);
+        assert_eq!(rules.mutate_pod(&asked), Answer::allow(), "muster-scheduler is none of them");
+        asked.object.as_mut().unwrap().data["spec"]["schedulerName"] = "kai-scheduler".into();
+        assert!(matches!(rules.mutate_pod(&asked), Answer::Patch { .. }));
+        let mut wrong = request("CREATE", &json!({"pod-group-name": "other/g"}), &none);
+        assert_eq!(rules.pod(&wrong), Answer::allow(), "it is another's");
+        wrong.object.as_mut().unwrap().data["spec"]["schedulerName"] = "kai-scheduler".into();
+        assert!(matches!(rules.pod(&wrong), Answer::Deny { .. }));
+    }
+
+    #[test]
     fn a_pod_is_dressed_once_and_only_if_it_shares() {
         let rules = Rules::default();
         let plain = request("CREATE", &json!({"a": "b"}), &Value::Null);
@@ -345,6 +414,7 @@ mod tests {
             .collect();
         let expected = [
             (MUTATING, MUTATE_PODS, "pods", json!(["CREATE"])),
+            (MUTATING, VISIBLE_DEVICES, "pods", json!(["CREATE"])),
             (VALIDATING, QUEUES, "queues", json!(["CREATE", "UPDATE", "DELETE"])),
             (VALIDATING, POD_GROUPS, "podgroups", json!(["CREATE", "UPDATE"])),
             (VALIDATING, TOPOLOGIES, "topologies", json!(["CREATE", "UPDATE"])),
@@ -360,10 +430,9 @@ mod tests {
             assert_eq!(webhook["rules"][0]["resources"], json!([resource]));
             assert_eq!(webhook["rules"][0]["operations"], operations);
             assert_eq!(webhook["failurePolicy"], "Fail");
-            let ours = webhook["matchConditions"][0]["expression"].as_str().unwrap_or_default();
-            let names = Sharing::default().scheduler_names;
-            let all = names.iter().all(|name| ours.contains(&format!("'{name}'")));
-            assert_eq!(all, resource == "pods", "{path}");
+            let expression = &webhook["matchConditions"][0]["expression"];
+            let ours = configure::ours(&Sharing::default().scheduler_names);
+            assert_eq!(*expression == ours, resource == "pods", "{path}");
         }
         let marked = |document: &Value| {
             document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"

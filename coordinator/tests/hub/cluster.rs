@@ -125,7 +125,8 @@ impl Cluster {
         let (its, stopped) = (writer.clone(), stop.clone());
         self.tasks.spawn(async move { keeper.lead(its, stopped).await });
         let authorities = self.certificates.authorities();
-        self.tasks.spawn(configure(writer, authorities, stop));
+        let schedulers = vec!["muster-scheduler".to_owned()];
+        self.tasks.spawn(configure(writer, authorities, schedulers, stop));
     }
 
     pub fn set_time(&self, now: Timestamp) {

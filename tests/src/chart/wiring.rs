@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use muster_coordinator::webhook::configure;
 use serde_json::Value;
 
 use super::{Rendered, items, name, pods};
@@ -102,10 +103,22 @@ pub fn ports(rendered: &Rendered) -> Vec<String> {
     broken
 }
 
-/// Webhooks call port 443 of our Service in our namespace, get their authority from the coordinator, and never see pods of
-/// our own namespace.
+/// The condition of webhooks that are asked about pods of the schedulers that the coordinator's flags name.
+fn ours(rendered: &Rendered) -> String {
+    let pods = templates(rendered);
+    let containers = pods.iter().flat_map(|pod| items(&pod["spec"]["containers"]));
+    let words = containers.flat_map(|container| pods::words(container, "coordinator"));
+    let names: Vec<String> = words
+        .filter_map(|word| word.strip_prefix("--scheduler-name=").map(str::to_owned))
+        .collect();
+    let default = muster_placement::Settings::default().scheduler_names;
+    configure::ours(if names.is_empty() { &default } else { &names })
+}
+
+/// Webhooks call port 443 of our Service in our namespace, get their authority from the coordinator, never see pods of our own
+/// namespace, and are asked about pods of all of the coordinator's schedulers.
 pub fn webhooks(rendered: &Rendered) -> Vec<String> {
-    let mut broken = Vec::new();
+    let (mut broken, ours) = (Vec::new(), ours(rendered));
     let kinds = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     for object in kinds.into_iter().flat_map(|kind| rendered.of(kind)) {
         if object["metadata"]["annotations"]["muster.dev/inject-ca"] != "true" {
@@ -122,6 +135,15 @@ pub fn webhooks(rendered: &Rendered) -> Vec<String> {
                 .any(|rule| items(&rule["resources"]).any(|resource| resource == "pods"));
             let out = items(&hook["namespaceSelector"]["matchExpressions"])
                 .any(|one| items(&one["values"]).any(|value| *value == called["namespace"]));
+            let mut conditions = items(&hook["matchConditions"]);
+            let condition = conditions.find(|one| one["name"] == configure::OURS);
+            if condition.is_some_and(|one| one["expression"] != ours) {
+                broken.push(format!(
+                    "{}: {} is not asked about all of our pods",
+                    name(object),
+                    hook["name"]
+                ));
+            }
             if !there {
                 broken.push(format!("{}: {} calls nobody", name(object), hook["name"]));
             }

@@ -120,6 +120,31 @@ async fn as_in_kai_a_group_may_name_a_queue_to_come() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_in_kai_a_queue_goes_before_its_children() -> Result<()> {
+    let choices = Choices { admission: Rules::of_kai(), ..Choices::default() };
+    let plan = World::new().strict(true).coordinators(1).choices(choices);
+    plan.run(async |world| {
+        let api = with_queues(world).await?;
+        world.create_object(queue("above", "")).await?;
+        world.create_object(queue("below", "above")).await?;
+        let (above, below) = (world.own("above"), world.own("below"));
+        // Also when its status says that it has children.
+        world
+            .until("the child is known", async || {
+                let found = api.get(&above).await?.data["status"]["childQueues"].clone();
+                let known = found == json!([below]);
+                Ok(if known { Seen::Yes(()) } else { Seen::NotYet(found.to_string()) })
+            })
+            .await?;
+        for name in [above, below] {
+            api.delete(&name, &DeleteParams::default()).await.context(name)?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_share_a_device_are_dressed_and_others_never_asked_about() -> Result<()> {
     let plan = World::new().strict(true).coordinators(1);
     plan.run(async |world| {

@@ -3,8 +3,13 @@
 mod faults;
 mod gangs;
 pub mod ledger;
+mod limits;
+pub mod live;
+mod past;
 mod reasons;
 mod room;
 mod sharing;
 mod trouble;
 mod vanished;
+mod visible;
+mod zones;

@@ -84,7 +84,7 @@ const RESOURCE: &[&str] =
     &["resource.k8s.io/v1", "resource.k8s.io/v1beta2", "resource.k8s.io/v1beta1"];
 const STORAGE: &[&str] = &["storage.k8s.io/v1"];
 
-static ROOM: [Kind; 12] = [
+static ROOM: [Kind; 13] = [
     whole("nodes", "Node", "nodes", Need::Must, &["v1"]),
     whole("pods", "Pod", "pods", Need::Must, &["v1"]),
     whole("queues", "Queue", "queues", Need::Ours, &["scheduling.run.ai/v2"]),
@@ -92,6 +92,13 @@ static ROOM: [Kind; 12] = [
     whole("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.x-k8s.io/v1alpha1"]),
     whole("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.volcano.sh/v1beta1"]),
     whole("topologies", "Topology", "topologies", Need::Ours, &["kai.scheduler/v1alpha1"]),
+    whole(
+        "schedulingShards",
+        "SchedulingShard",
+        "schedulingshards",
+        Need::May,
+        &["kai.scheduler/v1"],
+    ),
     whole(
         "bindRequests",
         "BindRequest",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use jiff::Timestamp;
-use muster_scheduler::config::{Config, Params};
+use muster_scheduler::config::{self, Config, Params};
 use muster_scheduler::input::{Document, Input, Limits, load};
 use muster_scheduler::snapshot::{Snapshot, build};
 use serde::{Deserialize, Deserializer};
@@ -17,6 +17,9 @@ use crate::{Failure, say, simulate};
 
 /// The coordinator's own name as a scheduler.
 pub(super) const SCHEDULER: &str = "muster-scheduler";
+
+/// The shard that a coordinator serves by default.
+const SHARD: &str = "default";
 
 /// A cluster to ask questions of.
 pub(crate) struct World {
@@ -44,6 +47,7 @@ pub(crate) struct Beside {
     pod_groups: ByName,
     bind_requests: ByName,
     owners: Option<Vec<Json>>,
+    scheduling_shards: ByName,
     input: Option<Box<Beside>>,
     raw_objects: Option<Box<Beside>>,
 }
@@ -107,7 +111,11 @@ impl World {
         let unusable =
             |error: &dyn std::fmt::Display| Failure::Usage(format!("{}: {error}", shown.display()));
         let document = load(bytes, Limits::default()).map_err(|error| unusable(&error))?;
+        let beside = serde_json::from_slice(bytes).map(Beside::inner).unwrap_or_default();
         let mut config = simulate::configuration(engine.config.as_deref(), shown, &document)?;
+        if engine.config.is_none() && document.config.is_none() {
+            beside.obey_shard(&mut config);
+        }
         let own = document.scheduler_params.is_some()
             || config.params.scheduler_name != Params::default().scheduler_name;
         // KAI takes a group of any namespace; a file of KAI's says how it was run.
@@ -126,7 +134,6 @@ impl World {
         adopt(&mut input, &mut config, &schedulers);
         let told = engine.now.as_deref().and_then(|text| text.parse().ok());
         let now = told.or(input.now).unwrap_or_else(Timestamp::now);
-        let beside = serde_json::from_slice(bytes).map(Beside::inner).unwrap_or_default();
         Ok(Self { input, config, now, schedulers, beside, namespace: None, partial: None })
     }
 
@@ -163,6 +170,26 @@ impl Beside {
     /// What owns pods, and what owns that.
     pub(crate) fn owners(&self) -> &[Json] {
         self.owners.as_deref().unwrap_or_default()
+    }
+
+    /// Decides as the coordinator does: by the shard that it serves. `--config` names a file instead.
+    fn obey_shard(&self, config: &mut Config) {
+        let Some(shard) = self.scheduling_shards.0.get(&key(None, SHARD)) else { return };
+        match config::shard(&shard.to_string(), &[]) {
+            Ok(read) => {
+                say(format_args!("configuration: SchedulingShard {SHARD}"));
+                *config = Config {
+                    params: Params {
+                        scheduler_name: config.params.scheduler_name.clone(),
+                        ..read.params
+                    },
+                    ..read
+                };
+            }
+            Err(error) => say(format_args!(
+                "configuration: defaults, since SchedulingShard {SHARD} cannot be used: {error}"
+            )),
+        }
     }
 
     /// A node as it is written.

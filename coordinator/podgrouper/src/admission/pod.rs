@@ -1,4 +1,4 @@
-//! Pods of our scheduler that share a device: judged, and given what the binder fills in later.
+//! Pods of our schedulers that share a device: judged, and given what the binder fills in later.
 
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,8 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    fn is_ours(&self, pod: &Object) -> bool {
+    /// Whether a pod names one of our schedulers.
+    pub fn is_ours(&self, pod: &Object) -> bool {
         let scheduler = pod.raw().pointer("/spec/schedulerName").and_then(Value::as_str);
         scheduler.is_some_and(|name| self.scheduler_names.iter().any(|ours| ours == name))
     }
@@ -109,12 +110,12 @@ impl Sharing {
 }
 
 /// Which container gets the device.
-struct Place {
-    list: &'static str,
-    index: usize,
+pub(super) struct Place {
+    pub(super) list: &'static str,
+    pub(super) index: usize,
 }
 
-fn container(pod: &Object) -> Result<Place, Refused> {
+pub(super) fn container(pod: &Object) -> Result<Place, Refused> {
     let Some(name) = pod.annotation(device::CONTAINER) else {
         return Ok(Place { list: "containers", index: 0 });
     };

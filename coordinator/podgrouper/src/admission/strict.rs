@@ -19,6 +19,8 @@ const HIGHEST: usize = 32;
 pub struct Strict {
     /// Whether queues that are named must be there.
     pub known_queues: bool,
+    /// Whether a queue with children stays. KAI's own webhook is never asked about deletions.
+    pub kept_parents: bool,
     /// Whether pods may name groups of their own namespace only.
     pub local_groups: bool,
     /// How many parts a PodGroup may have.
@@ -31,7 +33,13 @@ pub struct Strict {
 
 impl Default for Strict {
     fn default() -> Self {
-        Self { known_queues: true, local_groups: true, most_parts: 20_000, most_pods: 100_000 }
+        Self {
+            known_queues: true,
+            kept_parents: true,
+            local_groups: true,
+            most_parts: 20_000,
+            most_pods: 100_000,
+        }
     }
 }
 
@@ -39,6 +47,7 @@ impl Strict {
     /// As KAI does it: nothing of this.
     pub const OFF: Self = Self {
         known_queues: false,
+        kept_parents: false,
         local_groups: false,
         most_parts: usize::MAX,
         most_pods: i64::MAX,

@@ -152,3 +152,38 @@ fn a_pod_names_a_group_of_its_own_namespace() {
     assert_eq!(refused.class, "group-of-other-namespace");
     assert_eq!(Strict::OFF.pod(&member), Ok(()));
 }
+
+#[test]
+fn a_shard_and_a_config_of_kai_keep_all_their_fields() {
+    let shard = json!({"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard",
+        "metadata": {"name": "default"}, "spec": {
+            "args": {"full-hierarchy-fairness": "false"}, "placementStrategy": {"gpu": "spread", "cpu": "binpack"},
+            "partitionLabelValue": "a", "queueDepthPerAction": {"reclaim": 10},
+            "minRuntime": {"preemptMinRuntime": "5m", "reclaimMinRuntime": "10m"}, "kValue": 0.5,
+            "usageDBConfig": {"clientType": "prometheus", "connectionString": "http://p:9090",
+                "connectionStringEnvVar": "P", "usageParams": {"halfLifePeriod": "10m", "windowSize": "1h",
+                    "windowType": "tumbling", "tumblingWindowStartTime": "2026-01-01T00:00:00Z",
+                    "cronString": "@daily", "fetchInterval": "1m", "stalenessPeriod": "5m",
+                    "waitTimeout": "1m", "extraParams": {"queryResolution": "1m"}}},
+            "scenarioSearchBudgets": {"maxJobSearchDuration": "4m"},
+            "plugins": {"numa": {"enabled": true, "priority": 7, "arguments": {"ignoreList": "cpu"}}},
+            "actions": {"consolidation": {"enabled": false, "priority": 3}},
+            "goMemLimit": "1Gi", "goMemLimitRatio": 0.9},
+        "status": {"conditions": [{"type": "Deployed", "status": "True", "reason": "deployed",
+            "message": "m", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let config = json!({"apiVersion": "kai.scheduler/v1", "kind": "Config",
+        "metadata": {"name": "kai-config"}, "spec": {"namespace": "kai-scheduler",
+            "global": {"schedulerName": "kai-scheduler", "tolerations": [{"operator": "Exists"}]},
+            "scheduler": {"service": {"enabled": false, "image": {"name": "scheduler"}}, "replicas": 1},
+            "admission": {"gpuSharing": true, "webhook": {"port": 443}},
+            "nodeScaleAdjuster": {"args": {"gpuMemoryToFractionRatio": 0.1}}},
+        "status": {"conditions": []}});
+    for (kind, object) in [("SchedulingShard", shard), ("Config", config)] {
+        let mut kept = object.clone();
+        assert_eq!(definitions::complete(kind, &mut kept, None), [], "{kind}");
+        assert_eq!(kept, object, "{kind}");
+    }
+    let odd = json!({"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard",
+        "metadata": {"name": "default"}, "spec": {"kValue": "much"}});
+    assert_eq!(definitions::class(&definitions::refused("SchedulingShard", &odd, None)[0]), "type");
+}

@@ -8,11 +8,16 @@ use muster_objects::status::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 /// Kinds and their definitions.
-pub const ALL: [(&str, &str); 4] = [
+pub const ALL: [(&str, &str); 6] = [
     ("PodGroup", include_str!("../../../../deploy/crds/scheduling.run.ai_podgroups.yaml")),
     ("Queue", include_str!("../../../../deploy/crds/scheduling.run.ai_queues.yaml")),
     ("BindRequest", include_str!("../../../../deploy/crds/scheduling.run.ai_bindrequests.yaml")),
     ("Topology", include_str!("../../../../deploy/crds/kai.scheduler_topologies.yaml")),
+    (
+        "SchedulingShard",
+        include_str!("../../../../deploy/crds/kai.scheduler_schedulingshards.yaml"),
+    ),
+    ("Config", include_str!("../../../../deploy/crds/kai.scheduler_configs.yaml")),
 ];
 
 /// The definition of a kind.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::{ActionName, Config, Note, PLUGINS, PluginOption, budgets, names::add_generators};
+use super::{
+    ActionName, Config, Note, PLUGINS, PluginOption, budgets, names::add_generators, usage,
+};
 
 /// A configuration file is small.
 const LONGEST: usize = 1 << 20;
@@ -61,6 +63,8 @@ struct Written {
     tiers: Option<Vec<Tier>>,
     queue_depth_per_action: Option<Spanned<BTreeMap<String, i64>>>,
     scenario_search_budgets: Option<Spanned<budgets::Written>>,
+    #[serde(rename = "usageDBConfig")]
+    usage: Option<Spanned<usage::Written>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -126,6 +130,17 @@ pub fn parse(text: &str, own: &[&str]) -> Result<Config, ConfigError> {
             field: format!("scenarioSearchBudgets.{field}"),
             problem,
         })?;
+    }
+    if let Some(usage) = written.usage {
+        let line = usage.referenced.line();
+        match usage.value.resolve() {
+            Ok(usage) => config.usage = Some(usage),
+            Err((field, problem)) => {
+                let problem = format!("usageDBConfig.{field}: {problem}");
+                let remedy = "until then past use does not count".to_owned();
+                config.notes.push(Note { line, problem, remedy });
+            }
+        }
     }
     Ok(config)
 }

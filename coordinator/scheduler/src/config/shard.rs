@@ -8,6 +8,7 @@ use super::{
     ActionName, Config, ConfigError, Note, PLUGINS, PluginOption, budgets,
     names::{add_generators, plugin as name},
     parse::{Scalar, read},
+    usage,
 };
 
 /// Plugins and how far in front they stand if nothing is said.
@@ -52,6 +53,8 @@ struct Spec {
     min_runtime: Option<MinRuntime>,
     k_value: Option<f64>,
     scenario_search_budgets: Option<budgets::Written>,
+    #[serde(rename = "usageDBConfig")]
+    usage: Option<usage::Written>,
     plugins: Option<BTreeMap<String, Override>>,
     actions: Option<BTreeMap<String, Override>>,
 }
@@ -152,6 +155,10 @@ pub fn shard(text: &str, own: &[&str]) -> Result<Config, ConfigError> {
         let wrong =
             |(field, problem)| value(format!("spec.scenarioSearchBudgets.{field}"), problem);
         config.budgets = written.resolve().map_err(wrong)?;
+    }
+    if let Some(written) = spec.usage {
+        let wrong = |(field, problem)| value(format!("spec.usageDBConfig.{field}"), problem);
+        config.usage = Some(written.resolve().map_err(wrong)?);
     }
     config.params.node_pool.key = "kai.scheduler/node-pool".to_owned();
     config.params.node_pool.value = spec.partition_label_value.unwrap_or_default();

@@ -89,6 +89,8 @@ macro_rules! written {
     };
 }
 
+pub(crate) use written;
+
 written!(
     /// A job.
     Job, NamespaceResourceScope, "TrainJob", "trainer.kubeflow.org", "v1alpha1", "trainjobs"

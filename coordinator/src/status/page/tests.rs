@@ -2,9 +2,14 @@ use std::sync::Arc;
 
 use super::*;
 use crate::controllers::modelserving::shown::ServingStatus;
+use crate::placement::shown::Configuration;
 
 fn page(servings: Vec<ServingStatus>) -> String {
-    render(&Snapshot {
+    render(&snapshot(servings))
+}
+
+fn snapshot(servings: Vec<ServingStatus>) -> Snapshot {
+    Snapshot {
         identity: "c".to_owned(),
         version: "1",
         started: jiff::Timestamp::UNIX_EPOCH,
@@ -14,8 +19,9 @@ fn page(servings: Vec<ServingStatus>) -> String {
         groups: Vec::new(),
         servings: servings.into_iter().map(Arc::new).collect(),
         jobs: Vec::new(),
+        scheduler: None,
         nodes: Vec::new(),
-    })
+    }
 }
 
 fn serving(name: &str) -> ServingStatus {
@@ -64,4 +70,20 @@ fn the_page_ends_after_two_hundred_model_servings() {
     assert!(page.contains("serve/s199<td>") && !page.contains("serve/s200<td>"));
     assert!(page.contains("and 50 more, see JSON"), "{page}");
     assert!(!self::page(Vec::new()).contains("ModelServings"));
+}
+
+#[test]
+fn the_page_says_which_configuration_the_scheduler_obeys() {
+    let mut now = snapshot(Vec::new());
+    now.scheduler = Some(Configuration {
+        source: "SchedulingShard <default>, generation 3".to_owned(),
+        paused: Some("spec.scheduler.service.enabled"),
+        problem: Some("spec.kValue: odd".to_owned()),
+        actions: Vec::new(),
+        plugins: Vec::new(),
+    });
+    let page = render(&now);
+    for word in ["SchedulingShard &lt;default&gt;, generation 3", "paused", "spec.kValue: odd"] {
+        assert!(page.contains(word), "{word}\n{page}");
+    }
 }

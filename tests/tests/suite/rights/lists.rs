@@ -138,6 +138,7 @@ pub const COORDINATOR_WRITES: &[(&str, &str)] = &[
     (
         "patch",
         "trainer.kubeflow.org/trainjobs/status
+         kai.scheduler/schedulingshards/status kai.scheduler/configs/status
          trainer.kubeflow.org/trainingruntimes trainer.kubeflow.org/clustertrainingruntimes
          admissionregistration.k8s.io/mutatingwebhookconfigurations
          admissionregistration.k8s.io/validatingwebhookconfigurations",
@@ -177,7 +178,7 @@ pub const CTL_LISTS: &str = "
     /nodes /pods /configmaps /persistentvolumes /persistentvolumeclaims
     scheduling.run.ai/queues scheduling.run.ai/podgroups scheduling.run.ai/bindrequests
     scheduling.x-k8s.io/podgroups scheduling.volcano.sh/podgroups
-    kai.scheduler/topologies scheduling.k8s.io/priorityclasses
+    kai.scheduler/topologies kai.scheduler/schedulingshards scheduling.k8s.io/priorityclasses
     resource.k8s.io/resourceclaims resource.k8s.io/resourceslices resource.k8s.io/deviceclasses
     storage.k8s.io/storageclasses storage.k8s.io/csidrivers storage.k8s.io/csistoragecapacities
     topology.node.k8s.io/noderesourcetopologies

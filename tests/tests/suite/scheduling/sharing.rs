@@ -145,6 +145,40 @@ async fn two_halves_share_one_device_a_third_gets_another_and_the_last_one_out_g
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_every_scheduler_name_share_a_device() -> Result<()> {
+    let said = Said::default();
+    let names = ["muster-scheduler", "kai-scheduler"].map(str::to_owned);
+    let mut choices = choices();
+    choices.placement.cluster.scheduler_names = names.to_vec();
+    choices.placement.grouping.scheduler_names = names.to_vec();
+    World::new()
+        .nodes_of(Profile::NvidiaH1008, 1)
+        .strict(true)
+        .agents()
+        .containers(containers(&said))
+        .choices(choices)
+        .run(async |world| {
+            world.prepare_sharing().await?;
+            let mut devices = BTreeSet::new();
+            for name in &names {
+                let mut pod = sharing(name, json!({"gpu-fraction": "0.5"}));
+                pod["spec"]["schedulerName"] = name.as_str().into();
+                world.create_object(pod).await?;
+                let env = says(world, &said, name).await?;
+                ensure!(env["GPU_PORTION"] == "0.50", "{env:?}");
+                devices.insert(env["NVIDIA_VISIBLE_DEVICES"].clone());
+            }
+            ensure!(devices.len() == 1, "{devices:?}");
+            let mut wrong = sharing("wrong", json!({"gpu-fraction": "2"}));
+            wrong["spec"]["schedulerName"] = "kai-scheduler".into();
+            let refused = world.create_object(wrong).await;
+            ensure!(format!("{refused:?}").contains("is no fraction"), "{refused:?}");
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_leader_takes_over_what_is_shared() -> Result<()> {
     let said = Said::default();
     World::new()

@@ -1,0 +1,254 @@
+//! What queues have used of late, asked of Prometheus again and again. Nobody waits for it but the first cycle: while there is no
+//! answer the last one counts, and when that is too old none does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use http_body_util::{BodyExt, Limited};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use muster_placement::usage::{self, AnswerError};
+use muster_scheduler::config::{Connection, UsageDb};
+use muster_scheduler::input::Usage;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Metrics;
+use super::live::Following;
+
+/// A larger answer is not read.
+const LARGEST: usize = 4 << 20;
+
+/// What is known of past use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Past {
+    /// It does not count.
+    #[default]
+    Off,
+    /// The first answer is still to come: no cycle yet.
+    Awaited,
+    /// What queues have used, and why there is nothing newer.
+    Known(Arc<Vec<(String, Usage)>>, Option<String>),
+    /// There is no answer, or the last one is too old; why.
+    Stale(String),
+}
+
+/// What is asked, and what has come of it.
+struct Asking {
+    what: UsageDb,
+    client: anyhow::Result<Client>,
+    began: Instant,
+    last: Option<(Instant, Arc<Vec<(String, Usage)>>)>,
+}
+
+// === impl Past ===
+
+impl Past {
+    /// What counts.
+    pub fn usage(&self) -> Vec<(String, Usage)> {
+        match self {
+            Self::Known(usage, _) => usage.to_vec(),
+            Self::Off | Self::Awaited | Self::Stale(_) => Vec::new(),
+        }
+    }
+
+    /// What is missing.
+    pub fn missing(&self) -> Option<&str> {
+        match self {
+            Self::Known(_, why) => why.as_deref(),
+            Self::Stale(why) => Some(why),
+            Self::Off | Self::Awaited => None,
+        }
+    }
+}
+
+// === impl Asking ===
+
+impl Asking {
+    fn new(what: UsageDb) -> Self {
+        let client = client(&what.at);
+        Self { what, client, began: Instant::now(), last: None }
+    }
+
+    /// Asks once.
+    async fn ask(&mut self) -> Past {
+        match self.fetch().await {
+            Ok(usage) => {
+                let usage = Arc::new(usage);
+                self.last = Some((Instant::now(), usage.clone()));
+                Past::Known(usage, None)
+            }
+            Err(error) => {
+                let why = format!("past use cannot be read: {error:#}");
+                match &self.last {
+                    Some((at, usage)) if at.elapsed() <= span(self.what.staleness) => {
+                        Past::Known(usage.clone(), Some(why))
+                    }
+                    None if self.began.elapsed() < span(self.what.wait) => Past::Awaited,
+                    _ => Past::Stale(why),
+                }
+            }
+        }
+    }
+
+    /// When it is asked again: soon, as long as somebody waits for the first answer.
+    fn next(&self, now: &Past) -> Instant {
+        let interval = span(self.what.fetch_interval);
+        Instant::now()
+            + if *now == Past::Awaited { interval.min(Duration::from_secs(1)) } else { interval }
+    }
+
+    async fn fetch(&self) -> anyhow::Result<Vec<(String, Usage)>> {
+        let client = match &self.client {
+            Ok(client) => client,
+            Err(error) => bail!("{error:#}"),
+        };
+        let now = Timestamp::now();
+        let limit = span(self.what.timeout);
+        let all = async {
+            let mut answers = Vec::new();
+            for queries in usage::queries(&self.what, now) {
+                let capacity = query(client, &queries.capacity, now).await?;
+                let queues = query(client, &queries.allocation, now).await?;
+                answers.push((queries.resource, queues, capacity.first().map(|(_, sum)| *sum)));
+            }
+            let nothing = !answers.is_empty() && answers.iter().all(|(_, _, all)| all.is_none());
+            ensure!(
+                !nothing,
+                "Prometheus does not know what the cluster has: run kube-state-metrics, or set extraParams.gpuCapacityMetric"
+            );
+            Ok(usage::usage(answers))
+        };
+        let late = || format!("no answer after {limit:.1?}: set extraParams.usageQueryTimeout");
+        tokio::time::timeout(limit, all).await.with_context(late)?
+    }
+}
+
+/// Asks as long as the configuration in force wants it, until stopped.
+pub async fn follow(
+    mut in_force: Following,
+    tell: watch::Sender<Past>,
+    metrics: Metrics,
+    stop: CancellationToken,
+) {
+    let work = async {
+        let mut asking: Option<Asking> = None;
+        let mut next = None;
+        loop {
+            let wanted =
+                in_force.borrow_and_update().as_ref().and_then(|now| now.config.usage.clone());
+            if wanted != asking.as_ref().map(|asking| asking.what.clone()) {
+                asking = wanted.map(Asking::new);
+                next = asking.as_ref().map(|_| Instant::now());
+                tell.send_replace(if asking.is_some() { Past::Awaited } else { Past::Off });
+            }
+            if let Some(asking) = &mut asking
+                && next.is_some_and(|at| at <= Instant::now())
+            {
+                let past = asking.ask().await;
+                next = Some(asking.next(&past));
+                metrics.asked_for_usage(past.missing().is_none() && past != Past::Awaited);
+                tell.send_if_modified(|before| {
+                    log(before, &past);
+                    let changed = *before != past;
+                    *before = past;
+                    changed
+                });
+            }
+            metrics.usage_missing(matches!(*tell.borrow(), Past::Stale(_)));
+            tokio::select! {
+                changed = in_force.changed() => if changed.is_err() { return },
+                () = until(next) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+    metrics.usage_missing(false);
+}
+
+/// One line for each transition.
+fn log(before: &Past, now: &Past) {
+    match (before, now) {
+        (Past::Known(_, None), Past::Known(_, Some(why))) => {
+            tracing::warn!(reason = "usage", "{why}; the last answer counts");
+        }
+        (Past::Off | Past::Awaited | Past::Known(..), Past::Stale(why)) => {
+            tracing::warn!(reason = "usage", "no past use counts: {why}");
+        }
+        (
+            Past::Off | Past::Awaited | Past::Known(_, Some(_)) | Past::Stale(_),
+            Past::Known(usage, None),
+        ) => {
+            tracing::info!(queues = usage.len(), "past use counts");
+        }
+        _ => {}
+    }
+}
+
+/// A client of Prometheus. kube's own does HTTP and TLS; it is told of no credentials.
+fn client(at: &Connection) -> anyhow::Result<Client> {
+    let url = match at {
+        Connection::Url(url) => url.clone(),
+        Connection::Variable(name) => std::env::var(name).ok().with_context(|| {
+            format!("connectionStringEnvVar: the coordinator has no variable {name}: set it")
+        })?,
+        Connection::Elsewhere => bail!("connectionString: it is missing: set it"),
+    };
+    // What is wrong with it may have a password in it.
+    let url: http::Uri = url.trim_end_matches('/').parse().ok().context(
+        "connectionString: it is no address: write it like http://prometheus.monitoring:9090",
+    )?;
+    let scheme = url.scheme_str().unwrap_or_default();
+    ensure!(
+        ["http", "https"].contains(&scheme),
+        "connectionString: begin it with http:// or https://"
+    );
+    Client::try_from(kube::Config::new(url)).context("connectionString")
+}
+
+/// The answer to a query: values by queue.
+async fn query(client: &Client, query: &str, now: Timestamp) -> anyhow::Result<Vec<(String, f64)>> {
+    let at = format!("{}.{:03}", now.as_second(), now.subsec_millisecond().max(0));
+    let path = format!("/api/v1/query?query={}&time={at}", escaped(query));
+    let request = http::Request::get(path).body(kube::client::Body::empty())?;
+    let asked = || format!("query {query}");
+    let answer = client.send(request).await.with_context(asked)?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), LARGEST).collect().await;
+    let body = body.map_err(|error| anyhow::anyhow!("{error}")).with_context(asked)?.to_bytes();
+    match usage::read(&body) {
+        Ok(values) if status.is_success() => Ok(values),
+        Ok(_) => bail!("{}: HTTP status {status}", asked()),
+        Err(AnswerError(why)) => bail!("{}: HTTP status {status}: {why}", asked()),
+    }
+}
+
+/// As part of a URL.
+fn escaped(text: &str) -> String {
+    let mut all = String::with_capacity(text.len() * 2);
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                all.push(char::from(byte));
+            }
+            other => all.push_str(&format!("%{other:02X}")),
+        }
+    }
+    all
+}
+
+fn span(span: SignedDuration) -> Duration {
+    Duration::try_from(span).unwrap_or_default()
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
