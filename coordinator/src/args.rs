@@ -102,6 +102,9 @@ pub struct Args {
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
+    /// Which TrainJobs keep the runtime that they name from being deleted
+    #[arg(long, value_enum, default_value_t)]
+    pub runtime_finalizer: RuntimeFinalizer,
     /// What is switched on or off: TrainJobStatus=true lets trainers report their progress
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = Gate::parse)]
     pub feature_gates: Vec<Gate>,
@@ -186,6 +189,18 @@ pub enum DdpPortMode {
     Reference,
     /// So that stock DI-engine, which adds the rank, listens where it is looked for
     RankShifted,
+}
+
+/// Which TrainJobs keep the runtime that they name from being deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RuntimeFinalizer {
+    /// All that name it, also those that have ended
+    #[default]
+    Referenced,
+    /// Those that are neither complete nor failed
+    Unfinished,
+    /// None, as in Trainer 2.3: finalizers that are there are removed
+    Off,
 }
 
 /// What is switched on or off.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_program::parts;
 use muster_ranktable::inject::Injection;
@@ -76,6 +77,8 @@ pub struct Settings {
     pub injection: Injection,
     /// How tables are made.
     pub ranktable: ranktable::Settings,
+    /// Which TrainJobs keep their runtimes.
+    pub runtime_holds: HoldRule,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.

@@ -14,9 +14,11 @@ pub mod metrics;
 pub mod modelserving;
 pub mod pods;
 pub mod review;
+pub mod runtimes;
 pub mod scheduling;
 pub mod server;
 pub mod trainjob;
+mod typos;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -27,5 +27,6 @@ mod suite {
     mod thousand;
     mod trainjob;
     mod truth;
+    mod typos;
     mod workload;
 }

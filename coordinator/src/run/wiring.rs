@@ -27,6 +27,7 @@ use crate::controllers::dijob;
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
+use crate::controllers::runtime::holding_jobs as held;
 use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
 use crate::controllers::trainjob::{self, kinds};
 use crate::diserver::{self, DiServer};
@@ -38,6 +39,7 @@ use crate::placement::{bootstrap, grouper, live};
 use crate::reports::{self, Reports};
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
+use crate::webhook::runtimes::Runtimes;
 use crate::webhook::scheduling::{self, Scheduling};
 use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
 
@@ -357,11 +359,20 @@ impl Wiring {
         rules: Arc<trainjob::Rules>,
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
+<<<<<<< HEAD
         let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
         let schedulers = self.settings.placement.cluster.scheduler_names.clone();
         let admission = self.settings.admission.clone().for_schedulers(schedulers);
         let placed = Scheduling::new(self.client.clone(), admission);
         let (own, others, seen) = (placed.rules(), placed.rules(), placed.rules());
+=======
+        let templates = caches.templates.clone();
+        let runtimes = Runtimes::new(self.client.clone(), caches.jobs.clone());
+        let (local, cluster) = (caches.jobs.clone(), caches.jobs.clone());
+        let rule = self.settings.runtime_holds;
+        let placed = Scheduling::new(self.client.clone(), self.settings.admission.clone());
+        let (own, others) = (placed.rules(), placed.rules());
+>>>>>>> workloads
         let (queues, groups) = (placed.clone(), placed);
         let live = || caches.live.clone();
         let (sharing, judging, seeing) = (live(), live(), live());
@@ -371,9 +382,13 @@ impl Wiring {
             .on(dijobs::MUTATE, dijobs::mutate)
             .on(dijobs::VALIDATE, dijobs::validate)
             .on(jobs::DEFAULTS, jobs::mutate)
-            .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
-            .on(jobs::RUNTIMES, jobs::validate_new_runtime)
-            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime)
+            .inquiring(jobs::JOBS, move |request| runtimes.clone().validate(request, rules.clone()))
+            .on(jobs::RUNTIMES, move |request| {
+                jobs::validate_new_runtime(request, |runtime| held(&local, rule, runtime))
+            })
+            .on(jobs::CLUSTER_RUNTIMES, move |request| {
+                jobs::validate_runtime(request, |runtime| held(&cluster, rule, runtime))
+            })
             .inquiring(scheduling::QUEUES, move |request| queues.clone().queue(request))
             .inquiring(scheduling::POD_GROUPS, move |request| groups.clone().pod_group(request))
             .on(scheduling::TOPOLOGIES, scheduling::Rules::topology)

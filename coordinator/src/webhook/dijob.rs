@@ -8,7 +8,7 @@ use kube::core::admission::Operation;
 use muster_dijob::admission;
 use serde_json::Value;
 
-use super::{Answer, Request};
+use super::{Answer, Request, typos};
 
 /// Where the API server asks what is to be filled in.
 pub const MUTATE: &str = "/mutate-diengine-opendilab-org-v1alpha1-dijob";
@@ -34,7 +34,13 @@ pub fn validate(request: &Request) -> Answer {
     let Some(job) = asked(request) else { return Answer::allow() };
     match admission::refusal(&job) {
         Some(message) => Answer::Deny { code: 403, message },
-        None => Answer::Allow { warnings: admission::warnings(&job) },
+        None => match typos::judge(request, &job) {
+            Ok(mut warnings) => {
+                warnings.extend(admission::warnings(&job));
+                Answer::Allow { warnings }
+            }
+            Err(refused) => refused,
+        },
     }
 }
 

@@ -12,7 +12,7 @@ use muster_modelserving::ranktable::Ranktables;
 use muster_modelserving::shape::{Serving, Shape};
 use muster_modelserving::validate::message;
 
-use super::{Answer, Request};
+use super::{Answer, Request, typos};
 
 /// Where the API server asks.
 pub const PATH: &str = "/validate-modelservings";
@@ -38,7 +38,14 @@ pub fn validate(request: &Request) -> Answer {
     };
     let errors = serving.validate();
     if errors.is_empty() {
-        return Answer::Allow { warnings: warnings(serving) };
+        let mut warnings = warnings(serving);
+        return match typos::judge(request, &raw) {
+            Ok(more) => {
+                warnings.extend(more);
+                Answer::Allow { warnings }
+            }
+            Err(refused) => refused,
+        };
     }
     match serving.shape() {
         Shape::Kthena => refuse(403, message(&errors)),
