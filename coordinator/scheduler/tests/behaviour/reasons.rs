@@ -145,7 +145,8 @@ fn a_subgroup_that_needs_more_pods_than_it_has_keeps_the_whole_group_waiting() {
     let world = one_node().group("g", "q", spec).pods("g", 2, 1, "");
     let (reason, message) = reason(&world, "ns/g");
     assert_eq!(reason, Reason::NotEnoughPods);
-    assert!(message.contains("y has 0 of 4 pods"), "{message}");
+    let words = "Waiting for 4 pods for SubGroup y, currently 0 exist, 0 are gated.";
+    assert!(message.contains(words), "{message}");
 }
 
 #[test]
