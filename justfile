@@ -62,6 +62,18 @@ node-test *args:
 bench *args:
     cargo bench --package muster-sandbox {{args}}
 
+# the originals' own suites against Muster (needs Go); --quick for those that CI runs
+peers *args:
+    hack/peers/run {{args}}
+
+# fuzz targets: --list, CRATE TARGET, or --all SECONDS (needs a nightly toolchain)
+fuzz *args:
+    hack/fuzz {{args}}
+
+# what a release must pass and CI has no time for; writes and commits a report in docs/reports
+release *args:
+    hack/release/run {{args}}
+
 # known vulnerabilities, licences, duplicates (needs cargo-deny, fetches the advisory database)
 deny:
     cargo deny check

@@ -102,6 +102,9 @@ pub struct Args {
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
+    /// Which TrainJobs keep the runtime that they name from being deleted
+    #[arg(long, value_enum, default_value_t)]
+    pub runtime_finalizer: RuntimeFinalizer,
     /// What is switched on or off: TrainJobStatus=true lets trainers report their progress
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = Gate::parse)]
     pub feature_gates: Vec<Gate>,
@@ -117,6 +120,9 @@ pub struct Args {
     /// Pods that name one of these schedulers are placed here; give it more than once for several
     #[arg(long, value_name = "NAME", default_value = "muster-scheduler")]
     pub scheduler_name: Vec<String>,
+    /// The scheduler of TrainJobs' pods that name none, such as muster-scheduler; empty leaves them to the cluster's default
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub default_scheduler: String,
     /// Actions, plugins and arguments of the scheduler, as a file in KAI's format or a SchedulingShard. Without it KAI's own
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
@@ -186,6 +192,18 @@ pub enum DdpPortMode {
     Reference,
     /// So that stock DI-engine, which adds the rank, listens where it is looked for
     RankShifted,
+}
+
+/// Which TrainJobs keep the runtime that they name from being deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RuntimeFinalizer {
+    /// All that name it, also those that have ended
+    #[default]
+    Referenced,
+    /// Those that are neither complete nor failed
+    Unfinished,
+    /// None, as in Trainer 2.3: finalizers that are there are removed
+    Off,
 }
 
 /// What is switched on or off.

@@ -1,5 +1,7 @@
 //! Events: what has happened to an object, said once, when it happens.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use kube::Client;
@@ -68,15 +70,33 @@ impl Events {
 
     /// Something good has happened. An event that cannot be written is logged.
     pub async fn normal(&self, about: &ObjectReference, reason: &str, note: String) {
-        self.publish("Normal", about, reason, note).await;
+        self.publish("Normal", about, reason, note, None).await;
     }
 
     /// Something that somebody should look at.
     pub async fn warning(&self, about: &ObjectReference, reason: &str, note: String) {
-        self.publish("Warning", about, reason, note).await;
+        self.publish("Warning", about, reason, note, None).await;
     }
 
-    async fn publish(&self, kind: &str, about: &ObjectReference, reason: &str, note: String) {
+    /// Something good has happened, and programs read the details in annotations of the event.
+    pub async fn annotated(
+        &self,
+        about: &ObjectReference,
+        reason: &str,
+        note: String,
+        annotations: BTreeMap<String, String>,
+    ) {
+        self.publish("Normal", about, reason, note, Some(annotations)).await;
+    }
+
+    async fn publish(
+        &self,
+        kind: &str,
+        about: &ObjectReference,
+        reason: &str,
+        note: String,
+        annotations: Option<BTreeMap<String, String>>,
+    ) {
         let namespace = about.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let subject = about.name.as_deref().unwrap_or_default();
         let unique = uuid::Uuid::new_v4().simple().to_string();
@@ -85,6 +105,7 @@ impl Events {
             metadata: ObjectMeta {
                 name: Some(format!("{prefix}.{}", unique.get(..16).unwrap_or(&unique))),
                 namespace: Some(namespace.clone()),
+                annotations,
                 ..ObjectMeta::default()
             },
             action: Some(self.action.to_owned()),

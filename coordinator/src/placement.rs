@@ -28,6 +28,7 @@ mod pods;
 pub mod reserve;
 pub mod seen;
 pub mod shown;
+pub mod transitions;
 pub mod usage;
 
 use std::time::Duration;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_program::parts;
 use muster_ranktable::inject::Injection;
@@ -76,6 +77,10 @@ pub struct Settings {
     pub injection: Injection,
     /// How tables are made.
     pub ranktable: ranktable::Settings,
+    /// Which TrainJobs keep their runtimes.
+    pub runtime_holds: HoldRule,
+    /// The scheduler of TrainJobs' pods that name none.
+    pub default_scheduler: Option<String>,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.
@@ -237,6 +242,15 @@ async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// What is decided of TrainJobs, and where their trainers report.
 fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline::Settings {
     let others = muster_pipeline::Settings::default();
+    let mut schedulers = settings.placement.cluster.scheduler_names.clone();
+    schedulers.extend(
+        others
+            .schedulers
+            .iter()
+            .filter(|name| !schedulers.contains(name))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
     muster_pipeline::Settings {
         injection: settings.injection.clone(),
         train_job_status: reports.is_some(),
@@ -244,6 +258,8 @@ fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline
         status_service: names::SERVICE.to_owned(),
         status_port: reports.map_or(others.status_port, |address| address.port()),
         status_secret: names::CERTS_SECRET.to_owned(),
+        schedulers,
+        default_scheduler: settings.default_scheduler.clone(),
         ..others
     }
 }

@@ -13,10 +13,13 @@ pub mod dijob;
 pub mod metrics;
 pub mod modelserving;
 pub mod pods;
+mod queues;
 pub mod review;
+pub mod runtimes;
 pub mod scheduling;
 pub mod server;
 pub mod trainjob;
+mod typos;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -366,11 +366,11 @@ impl Writer {
         api: &Api<Pod>,
         name: &str,
         change: &Value,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Pod, WriteError> {
         let params =
             PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let patch = Patch::Strategic(change);
-        self.within::<Pod, _>(name, api.patch_status(name, &params, &patch)).await.map(drop)
+        self.within::<Pod, _>(name, api.patch_status(name, &params, &patch)).await
     }
 
     /// Gives a pod its node.

@@ -31,7 +31,28 @@ render_all() {
     check "another namespace is used throughout" no_muster_system "$work/everything.yaml"
     # helm upgrade --reuse-values brings the values of an older chart.
     check "values that an older chart did not have may be missing" render older muster-system --set agent.hostRoot=null
+    check "an older chart's values leave the rule of runtimes as it was" renders older2 '--runtime-finalizer=referenced' --set trainjob.runtimeFinalizer=null
+    check "off may be written without quotes" renders off '--runtime-finalizer=off' --set trainjob.runtimeFinalizer=false
+    check "pods of TrainJobs are ours" renders ours '--default-scheduler=muster-scheduler'
+    check "ModelServings without a scheduler are ours" renders serving 'default: muster-scheduler'
+    check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true
+    check "and stays the default of the definition" renders kthena2 'default: volcano' --set modelserving.kthenaCompatibility=true
+    check "who keeps another scheduler gets no default" lacks keeps 'muster-scheduler"' --set scheduler.default=false
     check "the package holds what the folder links to" packaged
+}
+
+# renders NAME WORDS OPTION...: what is rendered has these words.
+renders() {
+    local name=$1 words=$2
+    shift 2
+    render "$name" muster-system "$@" && grep -qF -- "$words" "$work/$name.yaml"
+}
+
+# lacks NAME WORDS OPTION...: no flag or default that is rendered has these words.
+lacks() {
+    local name=$1 words=$2
+    shift 2
+    render "$name" muster-system "$@" && ! grep -E -- '--default-scheduler|default: muster' "$work/$name.yaml"
 }
 
 no_muster_system() {

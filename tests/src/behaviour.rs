@@ -13,7 +13,7 @@
 
 mod case;
 mod difference;
-mod exchange;
+pub mod exchange;
 mod expect;
 mod hooks;
 mod names;

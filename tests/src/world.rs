@@ -4,6 +4,7 @@
 //! of a real cluster, with names of their own, taken away at the end; everything else is the same.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,6 +16,7 @@ use muster_sandbox::Sandbox;
 use muster_sandbox::control::{self, Which};
 use muster_sandbox::kubelet::{Kubelets, NodeSpec};
 use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub mod agents;
 mod cluster;
@@ -62,7 +64,16 @@ pub struct World {
     coordinators: Option<Coordinators>,
     agents: Option<Agents>,
     folder: tempfile::TempDir,
+    /// Given back when it has ended.
+    _room: Option<OwnedSemaphorePermit>,
 }
+
+/// How many worlds run at once in this process, however many threads the tests have: each is a whole cluster with leases to
+/// renew, and more of them than cores only make each other late.
+static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    Arc::new(Semaphore::new(cores.max(2)))
+});
 
 enum Place {
     Sandbox(Box<Sandbox>),
@@ -97,6 +108,10 @@ impl World {
 
     async fn begin(plan: Plan) -> anyhow::Result<Self> {
         Self::log();
+        let room = match Self::is_real() {
+            true => None,
+            false => Some(ROOM.clone().acquire_owned().await?),
+        };
         let folder = tempfile::Builder::new().prefix("muster-").tempdir()?;
         let (gate, with_agents) = (plan.gate.clone(), plan.agents);
         let (coordinators, choices) = (plan.coordinators, plan.choices.clone());
@@ -143,6 +158,7 @@ impl World {
             coordinators: None,
             agents: None,
             folder,
+            _room: room,
         };
         let started = async {
             world.ready().await?;

@@ -8,6 +8,7 @@ mod suite {
     mod chart;
     mod clients;
     mod crash;
+    mod defaults;
     mod delivery;
     mod dijob;
     mod docs;
@@ -27,5 +28,6 @@ mod suite {
     mod thousand;
     mod trainjob;
     mod truth;
+    mod typos;
     mod workload;
 }

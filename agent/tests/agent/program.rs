@@ -91,8 +91,8 @@ async fn until_ready(address: &str) {
 
 async fn stop(mut child: Child) {
     kill(Pid::from_raw(child.id().unwrap().try_into().unwrap()), Signal::SIGTERM).unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(2), child.wait()).await;
-    assert!(ended.expect("it ends within two seconds").unwrap().success());
+    let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
+    assert!(ended.expect("it ends when it is told to").unwrap().success());
 }
 
 async fn node(root: &Path) -> Sandbox {

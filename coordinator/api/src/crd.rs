@@ -73,10 +73,15 @@ fn train_job() -> Definition {
 }
 
 fn runtime(kind: &str, plural: &str, scope: &str) -> Definition {
-    let root = root(
+    let mut root = root(
         "What TrainJobs run on: a JobSet's template, and how its jobs learn and are scheduled.",
         schema::of::<TrainingRuntimeSpec>(),
     );
+    // No subresource: the original's has none, and writers of its kind must find the same paths.
+    root["properties"]["status"] = json!({"type": "object", "properties": {"conditions": {
+        "type": "array", "maxItems": 8, "items": schema::condition(),
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+    }}});
     let version = json!({"name": VERSION, "served": true, "storage": true,
         "schema": {"openAPIV3Schema": root}});
     definition(kind, plural, scope, version)

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::defaults;
 use crate::field_error::FieldError;
+use crate::pod_fields::{self, Verdict};
 use crate::ranktable::{RanktableError, Ranktables};
 use crate::shape::{Serving, Shape, Unreadable};
 
@@ -29,6 +30,9 @@ pub fn check(raw: &Value) -> Vec<FieldError> {
     let mut found = Vec::new();
     if let Some(shape) = shape {
         found.extend(known::unknown(shape, raw));
+        let Verdict { errors, warnings } = pod_fields::judge(raw, None);
+        let remedy = "correct its name or its place";
+        found.extend(errors.into_iter().chain(warnings).map(|error| error.remedy(remedy)));
         defaults::fill(shape, &mut filled);
     }
     let serving = match Serving::read(&filled) {

@@ -21,6 +21,7 @@ pub mod naming;
 mod plan;
 pub mod plugins;
 pub mod pod;
+pub mod pod_fields;
 mod pod_group;
 pub mod preview;
 pub mod quantity;

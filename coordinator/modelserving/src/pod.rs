@@ -145,6 +145,8 @@ fn annotations(maker: &Maker<'_>, slot: &Slot<'_>, template: &PodTemplate) -> Ma
 fn spec(maker: &Maker<'_>, slot: &Slot<'_>, template: &PodTemplate) -> Map<String, Value> {
     let mut spec = template.spec.clone();
     match maker.serving.spec.scheduler_name.as_str() {
+        // The short shape leaves it to each pod.
+        "" if matches!(maker.shape, naming::Shape::Seed) => {}
         "" => drop(spec.remove("schedulerName")),
         scheduler => drop(spec.insert("schedulerName".to_owned(), scheduler.into())),
     }

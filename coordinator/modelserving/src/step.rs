@@ -101,6 +101,9 @@ pub struct Plan {
     pub error: Option<String>,
 }
 
+/// The reason of the event that a role runs.
+const ROLE_RUNNING: &str = "RoleRunning";
+
 /// What an event asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
@@ -165,12 +168,25 @@ impl Step {
     }
 }
 
+// === impl Heard ===
+
+impl Heard {
+    /// The same without a word of roles that run: what is learnt at a start has not just happened.
+    #[must_use]
+    pub fn at_start(mut self) -> Heard {
+        for step in &mut self.steps {
+            step.notes.retain(|note| note.reason != ROLE_RUNNING);
+        }
+        self
+    }
+}
+
 // === impl Note ===
 
 impl Note {
     pub(crate) fn role(state: &str, group: &str, role: &str, id: &str) -> Note {
         let reason = match state {
-            "Running" => "RoleRunning",
+            "Running" => ROLE_RUNNING,
             "Deleting" => "RoleDeleting",
             _ => "RoleCreating",
         };

@@ -9,6 +9,8 @@ pub const SUSPENDED: &str = "Suspended";
 pub const COMPLETE: &str = "Complete";
 /// It has not, and will not.
 pub const FAILED: &str = "Failed";
+/// Of a runtime: it is to be deleted, and somebody keeps it.
+pub const DELETING: &str = "Deleting";
 
 /// Reasons.
 pub mod reason {
@@ -20,6 +22,10 @@ pub mod reason {
     pub const RUNTIME_NOT_SUPPORTED: &str = "TrainingRuntimeNotSupported";
     /// It took too long.
     pub const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+    /// TrainJobs keep the runtime; the message counts them.
+    pub const HELD_BY_TRAIN_JOBS: &str = "HeldByTrainJobs";
+    /// Finalizers of others keep the runtime.
+    pub const HELD_BY_FINALIZERS: &str = "HeldByFinalizers";
 }
 
 /// What a JobSet says when it is done.

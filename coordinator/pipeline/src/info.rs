@@ -98,6 +98,20 @@ impl Info {
         self.runtime.spec.pod_group_policy.as_ref()
     }
 
+    /// Pods that name no scheduler get this one, unless the runtime's policy hands them to another.
+    pub fn name_scheduler(&mut self, scheduler: Option<&str>) {
+        let Some(scheduler) = scheduler.filter(|_| self.gang().is_none()) else { return };
+        for pods in &mut self.pod_sets {
+            pods.pod_spec_mut().entry("schedulerName").or_insert_with(|| scheduler.into());
+        }
+    }
+
+    /// The schedulers that pods name.
+    pub fn schedulers(&self) -> impl Iterator<Item = &str> {
+        let specs = self.pod_sets.iter().filter_map(PodSet::pod_spec);
+        specs.filter_map(|spec| spec.get("schedulerName")?.as_str())
+    }
+
     /// A job by its name.
     pub fn pod_set(&self, name: &str) -> Option<&PodSet> {
         self.pod_sets.iter().find(|pods| pods.name == name)

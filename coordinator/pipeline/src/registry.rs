@@ -69,6 +69,7 @@ impl Registry {
 
     /// The stages that change an [`Info`], in their order.
     pub fn enforce(&self, cx: &Context<'_>, info: &mut Info, job: &TrainJob) -> Result<(), Fault> {
+        info.name_scheduler(cx.settings.default_scheduler.as_deref());
         stage(self.ml_policy.iter().map(|p| p.enforce_ml_policy(cx, info, job)))?;
         stage(self.pod_group_policy.iter().map(|p| p.enforce_pod_group_policy(cx, info, job)))?;
         stage(self.pod_spec.iter().map(|p| p.enforce_pod_spec(cx, info, job)))?;

@@ -19,6 +19,8 @@ pub struct Settings {
     pub injection: Injection,
     /// Schedulers that are ours: pods that name one are put into PodGroups with queue and subgroups.
     pub schedulers: Vec<String>,
+    /// The scheduler of pods that name none, where no policy of a runtime hands them to another; none leaves them to the cluster's.
+    pub default_scheduler: Option<String>,
 }
 
 // === impl Settings ===
@@ -33,6 +35,7 @@ impl Default for Settings {
             status_secret: "kubeflow-trainer-webhook-cert".to_owned(),
             injection: Injection::default(),
             schedulers: vec!["muster-scheduler".to_owned(), "kai-scheduler".to_owned()],
+            default_scheduler: None,
         }
     }
 }

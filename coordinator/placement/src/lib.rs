@@ -13,6 +13,7 @@
 
 pub mod cluster;
 pub mod cycle;
+pub mod evicted;
 pub mod fault;
 pub mod flight;
 mod index;

@@ -18,11 +18,13 @@ use muster_scheduler::input::{Phase, Pod};
 
 use crate::object::{Name, name_of};
 
+mod labelled;
 pub mod share;
 mod spot;
 mod step;
 mod usage;
 
+use labelled::Labelled;
 pub use spot::{APP, GROUP, Spot};
 pub(crate) use spot::{pod_of, spot_of};
 pub use step::{Make, Mark, Release, Steps};
@@ -60,6 +62,8 @@ pub struct Reservations {
     bare: BTreeMap<Spot, Timestamp>,
     /// Sharers that were told to go, and when that is tried again.
     lost: BTreeMap<Name, (String, Try)>,
+    /// Pods that say which devices they share and have no node.
+    labelled: BTreeMap<Name, Labelled>,
     /// Where reservations do not say their device yet.
     unmarked: BTreeSet<Spot>,
     /// What has changed.
@@ -203,6 +207,7 @@ impl Reservations {
             self.dirty.insert(spot);
         }
         self.lost.remove(pod);
+        self.labelled.remove(pod);
         self.forget(pod);
     }
 
@@ -291,7 +296,8 @@ impl Reservations {
 
     /// When there is something to do though nothing changes.
     pub(crate) fn next(&self) -> Option<Timestamp> {
-        self.alarms.first().map(|(at, _)| *at)
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        alarm.into_iter().chain(self.next_clear()).min()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use muster_scheduler::decisions::Decision;
-use muster_scheduler::input::Pod;
+use muster_scheduler::input::{BindRequest, Pod};
 use muster_scheduler::reason::{Reason, Waiting};
 
 use crate::cluster::Cluster;
@@ -44,10 +44,21 @@ impl Cluster {
             node.is_some() && known.is_some_and(|known| known.metadata.deletion_timestamp.is_none())
         };
         let requested = |spot: &Spot| self.is_requested(spot);
-        let seen = reservations.look(&self.settings.reservation, now, stands, requested);
+        let is_idle = |pod: &Name, uid: &str| {
+            let is_asked = |request: &BindRequest| {
+                request.metadata.namespace == *pod.0 && request.spec.pod_name == *pod.1
+            };
+            self.flights.node(pod, uid).is_none() && !self.requests.values().any(is_asked)
+        };
+        let seen = reservations.look(&self.settings.reservation, now, stands, requested, is_idle);
         self.reservations = reservations;
-        let mut steps =
-            Steps { mark: seen.mark, release: seen.release, lost: seen.lost, ..Steps::default() };
+        let mut steps = Steps {
+            mark: seen.mark,
+            release: seen.release,
+            lost: seen.lost,
+            clear: seen.clear,
+            ..Steps::default()
+        };
         for (pod, uid, why) in seen.ended {
             if self.flights.node(&pod, &uid).is_none() {
                 continue;
@@ -238,6 +249,11 @@ impl Cluster {
     /// What came of writing down a reservation's device.
     pub fn marked(&mut self, pod: &Name, uid: &str, outcome: &Outcome, now: Timestamp) {
         self.reservations.marked(pod, uid, outcome, now);
+    }
+
+    /// What came of taking labels off a pod.
+    pub fn cleared(&mut self, pod: &Name, uid: &str, outcome: &Outcome, now: Timestamp) {
+        self.reservations.cleared(pod, uid, outcome, now);
     }
 
     /// What came of letting a reservation, or a pod that has lost its device, go.

@@ -32,6 +32,8 @@ pub struct GroupStatus {
     pub reason: Option<(String, String)>,
     /// What is bad below its pods: a reason, and words.
     pub trouble: Option<(String, String)>,
+    /// What it asks for and cannot have, such as a priority class that does not exist.
+    pub remarks: Vec<String>,
 }
 
 /// How a queue is, with all queues below it.
@@ -77,6 +79,7 @@ pub fn groups(cluster: &Cluster, decisions: &Decisions) -> BTreeMap<Name, GroupS
                 .trouble(&(Dialect::Kai, key.clone()))
                 .map(|trouble| (trouble.bad.word().to_owned(), trouble.message.clone())),
             reason,
+            remarks: decisions.remarks.get(&shown(&key)).cloned().unwrap_or_default(),
             ..GroupStatus::default()
         };
         all.insert(key, status);

@@ -194,6 +194,71 @@ fn the_next_leader_goes_on_with_what_is_there() {
     assert_eq!(released, [orphan.pod]);
 }
 
+/// A pod that waits and says that it has a part of a device: its leader died before it was bound.
+fn labelled(name: &str) -> Value {
+    let mut pod = half(name);
+    pod["metadata"]["labels"] = json!({GROUP: "of-before"});
+    pod
+}
+
+#[test]
+fn a_pod_that_the_leader_before_did_not_bind_is_no_sharer_any_more() {
+    let mut cluster = cluster(1);
+    share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let bind = cycle(&mut cluster, at(1)).1.binds.remove(0);
+    put(&mut cluster, "Pod", bound(half("b"), &bind));
+    submit(&mut cluster, labelled("c"));
+    let (_, steps) = cycle(&mut cluster, at(2));
+    assert!(steps.make.is_empty() && steps.binds.is_empty(), "there is no room for it");
+    let pod = name("team", "c");
+    assert_eq!(steps.clear.iter().map(|one| &one.pod).collect::<Vec<_>>(), [&pod]);
+    assert!(cluster.share(at(2)).clear.is_empty(), "it is being done");
+    cluster.cleared(&pod, "c-uid", &Outcome::Unsure("?".to_owned()), at(2));
+    assert_eq!(
+        cluster.next(),
+        Some(at(2).saturating_add(SignedDuration::from_millis(500)).unwrap())
+    );
+    assert_eq!(cluster.share(at(3)).clear.len(), 1);
+    cluster.cleared(&pod, "c-uid", &Outcome::Done, at(3));
+    put(&mut cluster, "Pod", half("c"));
+    assert!(cluster.share(at(120)).clear.is_empty());
+    // Nobody else is touched: those that have a node are sharers.
+    assert_eq!(cluster.reservations().len(), 1);
+}
+
+#[test]
+fn a_pod_is_not_given_labels_while_old_ones_are_taken_off() {
+    let mut cluster = cluster(8);
+    share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, labelled("c"));
+    assert_eq!(cluster.share(at(1)).clear.len(), 1);
+    assert!(cycle(&mut cluster, at(1)).1.binds.is_empty(), "not before");
+    cluster.cleared(&name("team", "c"), "c-uid", &Outcome::Lost("409".to_owned()), at(2));
+    let binds = cluster.share(at(2)).binds;
+    assert_eq!(binds[0].share.as_ref().unwrap().devices, ["GPU-0"]);
+    assert!(cluster.share(at(9)).clear.is_empty(), "they are its own now");
+}
+
+#[test]
+fn a_pod_whose_binding_is_given_up_is_no_sharer() {
+    let mut cluster = cluster(8);
+    share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("c"));
+    let bind = cycle(&mut cluster, at(1)).1.binds.remove(0);
+    let mut pod = half("c");
+    pod["metadata"]["labels"] = json!({GROUP: bind.gpu_groups[0]});
+    put(&mut cluster, "Pod", pod);
+    assert!(cluster.share(at(1)).clear.is_empty(), "its binding is on its way");
+    let failed = || Outcome::Failed("no".to_owned());
+    let mut tries = 0;
+    while cluster.landed(&bind.pod, &bind.uid, failed(), at(2)).is_none() {
+        tries += 1;
+        assert!(tries < 20);
+    }
+    assert_eq!(cluster.share(at(3)).clear.len(), 1);
+}
+
 #[test]
 fn a_device_that_does_not_come_is_given_up_with_its_reason_and_released() {
     let mut cluster = cluster(8);

@@ -57,6 +57,7 @@ impl Context<'_> {
             sub_groups: Vec::new(),
             topology: topology(|key| owner.annotation(key)),
             member: None,
+            remarks: Vec::new(),
         })
     }
 
@@ -224,6 +225,23 @@ impl Context<'_> {
         };
         let config_map = self.find(&Key::new("v1", "ConfigMap", namespace, name))?;
         Ok(config_map.and_then(|config_map| Defaults::read(&config_map)))
+    }
+
+    /// What is said of a priority class that is asked for and does not exist; `given` is the one that the group gets.
+    pub fn missing_class(&self, owner: &Object, given: &str) -> Result<Option<String>, GroupError> {
+        let on_owner = owner.label(names::PRIORITY).map(|class| (owner, class));
+        let asked = on_owner.or_else(|| Some((self.pod, self.pod.label(names::PRIORITY)?)));
+        let Some((object, class)) = asked.filter(|(_, class)| !class.is_empty()) else {
+            return Ok(None);
+        };
+        if class == given || self.class_exists(class)? {
+            return Ok(None);
+        }
+        Ok(Some(format!(
+            "{}: metadata.labels[{}]: there is no PriorityClass {class}, and the group gets {given}; create the class, or name another",
+            object.shown(),
+            names::PRIORITY,
+        )))
     }
 
     /// Whether there is such a priority class.

@@ -37,6 +37,8 @@ pub struct Draft {
     pub topology: Topology,
     /// The part that the pod is of.
     pub member: Option<String>,
+    /// What was asked for and cannot be had: the object, the field and the remedy.
+    pub remarks: Vec<String>,
 }
 
 /// How many there must be at once.
@@ -189,6 +191,7 @@ impl Draft {
             sub_groups,
             topology,
             member: _,
+            remarks: _,
         } = self;
         (name, namespace, labels, annotations, owner)
             == (&other.name, &other.namespace, &other.labels, &other.annotations, &other.owner)

@@ -122,6 +122,7 @@ pub fn ask(pod: &Object, objects: &dyn Objects, config: &Config) -> Result<Asked
         ));
     }
     add_node_pool(&cx, &mut draft);
+    draft.remarks.extend(cx.missing_class(&owners.top, &draft.priority_class)?);
     Ok(Asked::Group(Box::new(draft)))
 }
 

@@ -1,8 +1,9 @@
-//! The runtime controllers: a runtime that TrainJobs use carries a finalizer, so that it cannot vanish under them.
+//! The runtime controllers: a runtime that TrainJobs use carries a finalizer, so that it cannot vanish under them. Which jobs
+//! count is a rule of the cluster, `--runtime-finalizer`.
 //!
 //! ```text
 //!   TrainJobs ─watch─▶ who uses what ─▶ muster_pipeline::in_use ─▶ the finalizer, on or off
-//!   runtimes  ─watch─▶ what has it  ──▶
+//!   runtimes  ─watch─▶ what has it  ──▶                            and who keeps what is being deleted, as a condition
 //! ```
 //!
 //! Nothing is remembered over a restart: what has the finalizer and is not used loses it, whenever its jobs went.
@@ -10,14 +11,16 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use muster_api::TrainJob;
-use muster_pipeline::in_use;
+use muster_pipeline::conditions::{self, DELETING, Wanted};
+use muster_pipeline::in_use::{self, HoldRule, Holders};
 use muster_pipeline::runtime::RuntimeKind;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 
@@ -45,8 +48,8 @@ struct Feed {
 }
 
 /// Who uses what.
-#[derive(Default)]
 struct Usage {
+    rule: HoldRule,
     runtimes: HashMap<Key, RuntimeId>,
     users: HashMap<RuntimeId, HashSet<Key>>,
     /// The version that our last write made of a runtime, until the caches have it.
@@ -54,13 +57,19 @@ struct Usage {
 }
 
 /// Keeps the finalizers right until it is stopped, or until this coordinator does not lead any more.
-pub async fn run(sources: Sources, writer: Writer, metrics: Metrics, stop: CancellationToken) {
+pub async fn run(
+    sources: Sources,
+    rule: HoldRule,
+    writer: Writer,
+    metrics: Metrics,
+    stop: CancellationToken,
+) {
     tokio::select! {
         () = stop.cancelled() => return,
         () = sources.ready() => {}
     }
     let mut feed = Feed::new(&sources);
-    let (mut usage, mut open) = (Usage::default(), BTreeSet::new());
+    let (mut usage, mut open) = (Usage::new(rule), BTreeSet::new());
     take(&sources, &mut usage, &mut open, Change::All);
     loop {
         let mut failed = false;
@@ -105,12 +114,13 @@ fn take(sources: &Sources, usage: &mut Usage, open: &mut BTreeSet<RuntimeId>, ch
         }
         Change::Job(key) => {
             let job = sources.jobs.named(&key.namespace, &key.name);
-            open.extend(usage.note(key, job.as_deref().and_then(used)));
+            let used = job.as_deref().and_then(|job| held(usage.rule, job));
+            open.extend(usage.note(key, used));
         }
         Change::All => {
             let jobs = sources.jobs.all();
             let now: HashMap<Key, Option<RuntimeId>> =
-                jobs.iter().map(|job| (key(job), used(job))).collect();
+                jobs.iter().map(|job| (key(job), held(usage.rule, job))).collect();
             let gone = usage.runtimes.keys().filter(|key| !now.contains_key(key));
             let gone: Vec<Key> = gone.cloned().collect();
             gone.into_iter().for_each(|key| open.extend(usage.note(key, None)));
@@ -122,7 +132,8 @@ fn take(sources: &Sources, usage: &mut Usage, open: &mut BTreeSet<RuntimeId>, ch
     }
 }
 
-/// Puts the finalizer on a runtime, or takes it off. Whether something was written.
+/// Puts the finalizer on a runtime, or takes it off, and says on one that is being deleted who keeps it. Whether something
+/// was written.
 async fn settle(
     sources: &Sources,
     usage: &mut Usage,
@@ -130,26 +141,19 @@ async fn settle(
     id: &RuntimeId,
 ) -> Result<bool, WriteError> {
     let (kind, namespace, name) = id;
-    let metadata = match kind {
-        RuntimeKind::Namespaced => {
-            sources.runtimes.named(namespace, name).map(|it| it.metadata.clone())
-        }
-        RuntimeKind::Cluster => {
-            sources.cluster_runtimes.cluster_wide(name).map(|it| it.metadata.clone())
-        }
-    };
-    let Some(metadata) = metadata else { return Ok(false) };
+    let Some((metadata, conditions)) = known(sources, id) else { return Ok(false) };
     // What we have written is on its way here, and with it another look.
     let seen = metadata.resource_version.as_deref().unwrap_or_default();
     if usage.written.get(id).is_some_and(|written| is_newer(written, seen)) {
         return Ok(false);
     }
     usage.written.remove(id);
-    let used = usage.users.contains_key(id);
-    let Some(finalizers) = in_use::finalizers(&metadata, used) else { return Ok(false) };
+    let Some(mut change) = change(&metadata, conditions, usage.users.get(id)) else {
+        return Ok(false);
+    };
     // A list is replaced as a whole: not if somebody else has changed it.
     let read = &metadata.resource_version;
-    let change = json!({"metadata": {"finalizers": finalizers, "resourceVersion": read}});
+    change["metadata"]["resourceVersion"] = json!(read);
     let client = writer.client().clone();
     let written = match kind {
         RuntimeKind::Namespaced => {
@@ -164,13 +168,10 @@ async fn settle(
     match written {
         Ok(version) => {
             usage.written.insert(id.clone(), version);
-            tracing::info!(
-                kind = kind.kind(),
-                namespace,
-                name,
-                used,
-                "a runtime's finalizer has changed"
-            );
+            if let Some(finalizers) = change["metadata"].get("finalizers") {
+                let kind = kind.kind();
+                tracing::info!(kind, namespace, name, %finalizers, "a runtime's finalizers have changed");
+            }
             Ok(true)
         }
         Err(WriteError::Gone { .. }) => Ok(false),
@@ -178,6 +179,62 @@ async fn settle(
         Err(WriteError::Conflict { .. }) if is_old(sources, id, read.as_deref()) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// A runtime's metadata and conditions, as the caches have them.
+fn known(sources: &Sources, id: &RuntimeId) -> Option<(ObjectMeta, Vec<Condition>)> {
+    let (kind, namespace, name) = id;
+    Some(match kind {
+        RuntimeKind::Namespaced => {
+            let found = sources.runtimes.named(namespace, name)?;
+            (found.metadata.clone(), conditions_of(&found.rest))
+        }
+        RuntimeKind::Cluster => {
+            let found = sources.cluster_runtimes.cluster_wide(name)?;
+            (found.metadata.clone(), conditions_of(&found.rest))
+        }
+    })
+}
+
+/// Conditions that cannot be read are replaced.
+fn conditions_of(object: &Map<String, Value>) -> Vec<Condition> {
+    let conditions = object.get("status").and_then(|status| status.get("conditions"));
+    conditions.and_then(|all| serde_json::from_value(all.clone()).ok()).unwrap_or_default()
+}
+
+/// What is to be written of a runtime that these jobs keep; none if it is as it should be.
+fn change(
+    metadata: &ObjectMeta,
+    mut conditions: Vec<Condition>,
+    users: Option<&HashSet<Key>>,
+) -> Option<Value> {
+    let (mut after, mut change) = (metadata.clone(), json!({"metadata": {}}));
+    let finalizers = in_use::finalizers(metadata, users.is_some());
+    if let Some(finalizers) = &finalizers {
+        change["metadata"]["finalizers"] = json!(finalizers);
+        after.finalizers = Some(finalizers.clone());
+    }
+    let before = conditions.clone();
+    let jobs = users.into_iter().flatten().map(|key| format!("{}/{}", key.namespace, key.name));
+    if let Some(holders) = Holders::of(&after, jobs) {
+        let (reason, message) = (holders.reason(), &holders.message());
+        let since = jiff::Timestamp::now();
+        let wanted = Wanted { kind: DELETING, holds: true, reason, message, since };
+        conditions::set(&mut conditions, &wanted);
+        if conditions != before {
+            change["status"] = json!({"conditions": conditions});
+        }
+    }
+    (finalizers.is_some() || conditions != before).then_some(change)
+}
+
+/// The jobs that keep a runtime, as `namespace/name`: what the webhook says of one that is being deleted.
+pub fn holding_jobs(sources: &Sources, rule: HoldRule, id: &RuntimeId) -> Vec<String> {
+    let jobs = sources.jobs.all();
+    let holding = jobs.iter().filter(|job| held(rule, job).as_ref() == Some(id));
+    holding
+        .map(|job| format!("{}/{}", job.namespace().unwrap_or_default(), job.name_any()))
+        .collect()
 }
 
 /// Whether another version is known by now.
@@ -194,9 +251,15 @@ fn is_old(sources: &Sources, id: &RuntimeId, version: Option<&str>) -> bool {
     now.as_deref() != version
 }
 
-/// The runtime that a job uses.
-fn used(job: &Job) -> Option<RuntimeId> {
+/// The runtime that a job keeps.
+fn held(rule: HoldRule, job: &Job) -> Option<RuntimeId> {
+    if rule == HoldRule::Off {
+        return None;
+    }
     let job: TrainJob = serde_json::from_value(job.object()).ok()?;
+    if !rule.holds(&job) {
+        return None;
+    }
     let (kind, namespace, name) = in_use::used_by(&job)?;
     Some((kind, namespace.unwrap_or_default().to_owned(), name.to_owned()))
 }
@@ -217,7 +280,12 @@ fn cluster_id(metadata: &ObjectMeta) -> RuntimeId {
 // === impl Usage ===
 
 impl Usage {
-    /// A job uses this now; the runtimes for which that may change something.
+    fn new(rule: HoldRule) -> Self {
+        let (runtimes, users, written) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { rule, runtimes, users, written }
+    }
+
+    /// A job keeps this now; the runtimes for which that may change something.
     fn note(&mut self, job: Key, now: Option<RuntimeId>) -> Vec<RuntimeId> {
         let before = match &now {
             Some(id) => self.runtimes.insert(job.clone(), id.clone()),

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use muster_placement::evicted::{self, Batch};
 use muster_placement::fault::{Group, Note};
 use muster_placement::live::InForce;
 use muster_placement::object::{Name, shown};
@@ -11,6 +13,7 @@ use muster_placement::reservation::Spot;
 use muster_placement::{Bind, Cluster, Cycle, Evict, Kind, Object, Outcome, Steps};
 use muster_scheduler::input::{Dialect, KAI_GROUP};
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +22,7 @@ use super::grouper::Grouper;
 use super::intake::{Done, Intake};
 use super::live::Following;
 use super::notes::Notes;
+use super::transitions::{Audience, Transitions};
 use super::usage::Past;
 use super::{Outlets, Settings, agents, bind, evict, fault, reserve};
 use crate::hub::Hub;
@@ -33,6 +37,7 @@ enum Told {
     Made(Spot, Outcome),
     Marked(Name, String, Outcome),
     Released(Name, String, Outcome),
+    Cleared(Name, String, Outcome),
 }
 
 /// The desk.
@@ -55,6 +60,7 @@ pub struct Desk {
     told: mpsc::UnboundedReceiver<Told>,
     permits: Arc<Semaphore>,
     notes: Notes,
+    transitions: Transitions,
     intake: Intake,
     grouper: Grouper,
     grouped: mpsc::UnboundedReceiver<Done>,
@@ -107,6 +113,7 @@ impl Desk {
             cluster: Box::new(Cluster::new(settings.cluster.clone())),
             permits: Arc::new(Semaphore::new(settings.writes)),
             notes: Notes::new(outlets.clone()),
+            transitions: Transitions::new(outlets.events.clone()),
             intake: Intake::new(grouper.clone(), outlets.writer.clone(), done),
             grouper,
             grouped,
@@ -311,6 +318,10 @@ impl Desk {
                 complain("reservation", &shown(&pod), &outcome);
                 self.cluster.released(&pod, &uid, &outcome, now);
             }
+            Told::Cleared(pod, uid, outcome) => {
+                complain("reservation", &shown(&pod), &outcome);
+                self.cluster.cleared(&pod, &uid, &outcome, now);
+            }
             Told::Evicted(pod, uid, outcome) => {
                 self.outlets.metrics.evicted(&outcome);
                 self.cluster.evicted(&pod, &uid, &outcome, now);
@@ -345,8 +356,8 @@ impl Desk {
         for bind in binds {
             self.send_bind(bind);
         }
-        for evict in evictions {
-            self.send_eviction(evict);
+        for batch in evicted::batches(&self.cluster, evictions) {
+            self.send_evictions(batch);
         }
         for note in notes {
             self.send_note(note);
@@ -363,12 +374,18 @@ impl Desk {
             .membership(&order.pod)
             .map(|known| (KAI_GROUP.to_owned(), known.group.clone()));
         let (writer, tell) = (self.outlets.writer.clone(), self.tell.clone());
-        let permits = self.permits.clone();
+        let (permits, transitions) = (self.permits.clone(), self.transitions.clone());
+        let pool = self.settings.cluster.config.params.node_pool.name().to_owned();
         tokio::spawn(async move {
-            let Ok(_permit) = permits.acquire_owned().await else { return };
+            let Ok(permit) = permits.acquire_owned().await else { return };
             let outcome = bind::bind(&writer, &order, marks.into_iter().collect()).await;
+            drop(permit);
+            let is_done = outcome == Outcome::Done;
             // Nobody listens any more when the term is over.
-            let _ended = tell.send(Told::Bound(order.pod, order.uid, outcome));
+            let _ended = tell.send(Told::Bound(order.pod.clone(), order.uid.clone(), outcome));
+            if is_done {
+                transitions.scheduled(&order, &pool).await;
+            }
         });
     }
 
@@ -402,7 +419,7 @@ impl Desk {
     }
 
     fn obey_steps(&mut self, steps: Steps) {
-        let Steps { make, mark, release, lost, binds, given_up } = steps;
+        let Steps { make, mark, release, lost, clear, binds, given_up } = steps;
         for order in make {
             let what = self.settings.reservation.clone();
             let params = &self.settings.cluster.config.params;
@@ -433,6 +450,18 @@ impl Desk {
                 Told::Released(order.pod, order.uid, outcome)
             });
         }
+        for order in clear {
+            let pod = shown(&order.pod);
+            tracing::info!(
+                pod,
+                reason = "reservation",
+                "loses labels of a binding that was not finished"
+            );
+            self.send(|writer| async move {
+                let outcome = reserve::clear(&writer, &order).await;
+                Told::Cleared(order.pod, order.uid, outcome)
+            });
+        }
         for (pod, why) in given_up {
             tracing::warn!(pod = shown(&pod), reason = "binding", "given up for now: {why}");
             self.changed.get_or_insert_with(Instant::now);
@@ -456,15 +485,44 @@ impl Desk {
         });
     }
 
-    fn send_eviction(&self, order: Evict) {
+    /// Pods of one group go; when all have been told, the group and its owner hear of those that do.
+    fn send_evictions(&self, batch: Batch) {
+        let audience = Audience::of(&self.cluster, &batch);
+        let mut going = JoinSet::new();
+        for order in batch.pods {
+            going.spawn(self.evict(order));
+        }
+        let transitions = self.transitions.clone();
+        tokio::spawn(async move {
+            let (mut gone, mut seen) = (Vec::new(), None);
+            while let Some(ended) = going.join_next().await {
+                let Ok(Some((order, pod))) = ended else { continue };
+                gone.push(order);
+                seen = seen.or(pod);
+            }
+            gone.sort_by(|one, other| one.pod.cmp(&other.pod));
+            transitions.batch(&gone, audience, seen.as_ref()).await;
+        });
+    }
+
+    /// Makes a pod go. The order and the pod, if it does.
+    fn evict(&self, order: Evict) -> impl Future<Output = Option<(Evict, Option<Pod>)>> + use<> {
         let (writer, tell, how) =
             (self.outlets.writer.clone(), self.tell.clone(), self.settings.eviction);
-        let permits = self.permits.clone();
-        tokio::spawn(async move {
-            let Ok(_permit) = permits.acquire_owned().await else { return };
-            let outcome = evict::evict(&writer, &order, how).await;
-            let _ended = tell.send(Told::Evicted(order.pod, order.uid, outcome));
-        });
+        let (permits, transitions) = (self.permits.clone(), self.transitions.clone());
+        async move {
+            let permit = permits.acquire_owned().await.ok()?;
+            let message = evicted::message(&[&order.pod], &order.why);
+            let (outcome, seen) = evict::evict(&writer, &order, how, &message).await;
+            drop(permit);
+            let goes = outcome == Outcome::Done;
+            let _ended = tell.send(Told::Evicted(order.pod.clone(), order.uid.clone(), outcome));
+            if !goes {
+                return None;
+            }
+            transitions.evicted(&order, message).await;
+            Some((order, seen))
+        }
     }
 }
 

@@ -236,7 +236,8 @@ impl Inner {
             if error.class == Class::Unread
                 && let Some(want) = view.wanted()
             {
-                let held = self.reader.read(want.clone()).await?;
+                // Somebody may have read it since this pass looked.
+                let held = self.reader.known(want.clone()).await?;
                 pins.insert(want, held);
                 continue;
             }

@@ -22,12 +22,16 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Outlets;
-use super::health::{HEALTHY, health};
+use super::health::{HEALTHY, PARTLY_IGNORED, SPEC_VALID, health, spec};
 
 /// The condition of a group.
 pub const SCHEDULABLE: &str = "Schedulable";
 /// A group waits for nothing.
 pub const PLACED: &str = "Placed";
+/// Event of a group that has fewer pods than it needs, as KAI calls it.
+pub const NOT_READY: &str = "NotReady";
+/// The reason of that.
+const NOT_ENOUGH_PODS: &str = "NotEnoughPods";
 /// Writes at once.
 const WRITES: usize = 4;
 /// Sums and numbers of the same reason are written this far apart.
@@ -43,10 +47,18 @@ pub struct Notes {
     permits: Arc<Semaphore>,
     groups: HashMap<Name, Said<GroupStatus>>,
     queues: HashMap<String, Said<QueueStatus>>,
-    pods: HashMap<Name, (String, String)>,
+    pods: HashMap<Name, Unplaced>,
     last: Option<Instant>,
     /// There is more to say than there was time for.
     pending: bool,
+}
+
+/// What was last said of a pod that waits.
+struct Unplaced {
+    uid: String,
+    reason: String,
+    /// Since when it has been said to wait, for whatever reason.
+    since: Timestamp,
 }
 
 struct Said<T> {
@@ -82,8 +94,8 @@ impl Notes {
         self.outlets.metrics.queues().set(&cluster.input().queues, &queues);
         self.groups.retain(|group, _| groups.contains_key(group));
         self.queues.retain(|queue, _| queues.contains_key(queue));
-        self.pods.retain(|pod, (uid, _)| {
-            cluster.pod(pod).is_some_and(|known| known.metadata.uid == *uid)
+        self.pods.retain(|pod, said| {
+            cluster.pod(pod).is_some_and(|known| known.metadata.uid == said.uid)
         });
         for (queue, status) in queues {
             if is_news(self.queues.get(&queue), &status, |_, _| false) {
@@ -142,13 +154,16 @@ impl Notes {
         let (condition, changed) = condition(written, status, now);
         let told = object.status.conditions.iter().find(|one| one.kind == HEALTHY);
         let (healthy, struck) = health(told, status, now);
+        let told = object.status.conditions.iter().find(|one| one.kind == SPEC_VALID);
+        let (valid, ignored) = spec(told, status, now);
         let conditions: Vec<Value> = object
             .status
             .conditions
             .iter()
-            .filter(|one| one.kind != SCHEDULABLE && one.kind != HEALTHY)
+            .filter(|one| ![SCHEDULABLE, HEALTHY, SPEC_VALID].contains(&one.kind.as_str()))
             .chain(condition.as_ref())
             .chain(healthy.as_ref())
+            .chain(valid.as_ref())
             .map(json_of)
             .collect();
         let (asked, has) = (&status.requested, &status.allocated);
@@ -173,23 +188,29 @@ impl Notes {
             ..ObjectReference::default()
         };
         let waits = status.reason.clone().filter(|_| changed);
-        let events = waits.into_iter().chain(status.trouble.clone().filter(|_| struck));
+        let remarks = (ignored && !status.remarks.is_empty())
+            .then(|| (PARTLY_IGNORED.to_owned(), status.remarks.join("; ")));
+        let trouble = status.trouble.clone().filter(|_| struck);
+        let events = waits.into_iter().chain(trouble).chain(remarks);
         let events = events.map(|why| (about.clone(), why)).collect();
         self.write(pod_groups(), group, vec![patch], events);
         if object.spec.mark_unschedulable != Some(false) {
-            self.tell_pods(cluster, status);
+            self.tell_pods(cluster, status, now);
         }
     }
 
     /// Pods that wait say why, once for each reason.
-    fn tell_pods(&mut self, cluster: &Cluster, status: &GroupStatus) {
+    fn tell_pods(&mut self, cluster: &Cluster, status: &GroupStatus, now: Timestamp) {
         let Some((reason, message)) = &status.reason else { return };
         for name in status.waiting.iter().take(PODS) {
             let Some(pod) = cluster.pod(name) else { continue };
-            let said = (pod.metadata.uid.clone(), reason.clone());
-            if self.pods.get(name) == Some(&said) {
+            let uid = &pod.metadata.uid;
+            let said = self.pods.get(name).filter(|said| said.uid == *uid);
+            if said.is_some_and(|said| said.reason == *reason) {
                 continue;
             }
+            // It has not become another condition by having another reason.
+            let since = said.map_or(now, |said| said.since);
             let about = ObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Pod".to_owned()),
@@ -200,7 +221,8 @@ impl Notes {
             };
             let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [{
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-                "message": format!("{reason}: {message}")}]}});
+                "message": format!("{reason}: {message}"), "lastTransitionTime": since}]}});
+            let said = Unplaced { uid: uid.clone(), reason: reason.clone(), since };
             self.pods.insert(name.clone(), said);
             let (outlets, permits) = (self.outlets.clone(), self.permits.clone());
             let (name, note) = (name.clone(), format!("{reason}: {message}"));
@@ -208,7 +230,7 @@ impl Notes {
                 let Ok(_permit) = permits.acquire_owned().await else { return };
                 let api: Api<Pod> = Api::namespaced(outlets.writer.client().clone(), &name.0);
                 match outlets.writer.strategic_status(&api, &name.1, &patch).await {
-                    Ok(()) => outlets.events.warning(&about, "Unschedulable", note).await,
+                    Ok(_) => outlets.events.warning(&about, "Unschedulable", note).await,
                     Err(error) => tracing::debug!(reason = error.reason(), "{error}"),
                 }
             });
@@ -262,7 +284,11 @@ impl Notes {
                 }
             }
             for (about, (reason, message)) in events {
-                outlets.events.warning(&about, &reason, message).await;
+                match reason == NOT_ENOUGH_PODS {
+                    // Nothing is wrong: the rest has not come yet.
+                    true => outlets.events.normal(&about, NOT_READY, message).await,
+                    false => outlets.events.warning(&about, &reason, message).await,
+                }
             }
         });
     }

@@ -10,7 +10,7 @@ use muster_placement::reservation::share::Share;
 use muster_placement::reservation::{APP, DEVICE, GROUP, Make, Mark, Release};
 use muster_placement::{Bind, Outcome};
 use muster_scheduler::input::Toleration;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::bind::outcome;
 use crate::events::Events;
@@ -123,6 +123,29 @@ pub async fn release(writer: &Writer, release: &Release) -> Outcome {
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     let api: Api<Pod> = Api::namespaced(writer.client().clone(), &release.pod.0);
     outcome(writer.delete(&api, &release.pod.1, &params).await)
+}
+
+/// Takes the labels of shared devices off a pod that has no node. What has changed in the meantime stays as it is.
+pub async fn clear(writer: &Writer, order: &Release) -> Outcome {
+    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &order.pod.0);
+    let pod = match api.get_opt(&order.pod.1).await {
+        Ok(Some(pod)) => pod,
+        Ok(None) => return Outcome::Lost("the pod is gone".to_owned()),
+        Err(error) => return Outcome::Failed(error.to_string()),
+    };
+    let has_node = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    if has_node || pod.metadata.uid.as_ref() != Some(&order.uid) {
+        return Outcome::Lost("the pod has a node, or is another".to_owned());
+    }
+    let labels = pod.metadata.labels.iter().flatten().map(|(label, _)| label);
+    let ours = |label: &&String| {
+        label.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let gone: Map<String, Value> =
+        labels.filter(ours).map(|label| (label.clone(), Value::Null)).collect();
+    let change = json!({"metadata": {"uid": order.uid, "labels": gone,
+        "resourceVersion": pod.metadata.resource_version}});
+    outcome(writer.merge_metadata(&api, &order.pod.1, &change).await)
 }
 
 /// Lets a pod go whose device is not held any more, and says so on it.

@@ -208,7 +208,10 @@ fn client(at: &Connection) -> anyhow::Result<Client> {
         ["http", "https"].contains(&scheme),
         "connectionString: begin it with http:// or https://"
     );
-    Client::try_from(kube::Config::new(url)).context("connectionString")
+    // Asked again it is soon enough.
+    let mut config = kube::Config::new(url);
+    config.default_retry = false;
+    Client::try_from(config).context("connectionString")
 }
 
 /// The answer to a query: values by queue.

@@ -158,9 +158,9 @@ impl Leading {
             self.rules.clone(),
         );
         again(parts, term, move |stop| trainjob::run(jobs.clone(), own.clone(), stop));
-        let (jobs, own) = (self.caches.jobs.clone(), writer.clone());
+        let (jobs, own, rule) = (self.caches.jobs.clone(), writer.clone(), settings.runtime_holds);
         again(parts, term, move |stop| {
-            runtime::run(jobs.clone(), own.clone(), counted.clone(), stop)
+            runtime::run(jobs.clone(), rule, own.clone(), counted.clone(), stop)
         });
         let (seen, shown) = self.placement.clone();
         let own = placement::Outlets {

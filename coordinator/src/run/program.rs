@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use jiff::SignedDuration;
 use muster_dijob::make;
+use muster_pipeline::in_use::HoldRule;
 use muster_placement::fault::Care;
 use muster_placement::live::Source;
 use muster_program::log::LogLevel;
@@ -14,7 +15,7 @@ use muster_ranktable::inject::{self, Injection};
 use muster_scheduler::config;
 
 use super::{Coordinator, Settings};
-use crate::args::{Admission, Args, DdpPortMode, Delivery};
+use crate::args::{Admission, Args, DdpPortMode, Delivery, RuntimeFinalizer};
 use crate::certs::Names;
 use crate::controllers::dijob;
 use crate::controllers::ranktable::{self, Patience};
@@ -146,8 +147,15 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     };
     let block_visible_devices = args.block_nvidia_visible_devices;
     let admission = Rules { block_visible_devices, ..admission };
+    let runtime_holds = match args.runtime_finalizer {
+        RuntimeFinalizer::Referenced => HoldRule::Referenced,
+        RuntimeFinalizer::Unfinished => HoldRule::Unfinished,
+        RuntimeFinalizer::Off => HoldRule::Off,
+    };
     Ok(Settings {
         admission,
+        runtime_holds,
+        default_scheduler: Some(args.default_scheduler).filter(|name| !name.is_empty()),
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
         placement,
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },

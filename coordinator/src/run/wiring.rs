@@ -27,6 +27,7 @@ use crate::controllers::dijob;
 use crate::controllers::modelserving::written::definition;
 use crate::controllers::modelserving::{self, Sources};
 use crate::controllers::ranktable;
+use crate::controllers::runtime::holding_jobs as held;
 use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
 use crate::controllers::trainjob::{self, kinds};
 use crate::diserver::{self, DiServer};
@@ -38,6 +39,7 @@ use crate::placement::{bootstrap, grouper, live};
 use crate::reports::{self, Reports};
 use crate::templates::Templates;
 use crate::watch::{Watch, watch};
+use crate::webhook::runtimes::Runtimes;
 use crate::webhook::scheduling::{self, Scheduling};
 use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
 
@@ -357,7 +359,12 @@ impl Wiring {
         rules: Arc<trainjob::Rules>,
     ) -> anyhow::Result<()> {
         let injection = self.settings.injection.clone();
-        let (templates, known) = (caches.templates.clone(), caches.jobs.clone());
+        let templates = caches.templates.clone();
+        let of_servings = rules.settings.schedulers.clone();
+        let of_dijobs = of_servings.clone();
+        let runtimes = Runtimes::new(self.client.clone(), caches.jobs.clone());
+        let (local, cluster) = (caches.jobs.clone(), caches.jobs.clone());
+        let rule = self.settings.runtime_holds;
         let schedulers = self.settings.placement.cluster.scheduler_names.clone();
         let admission = self.settings.admission.clone().for_schedulers(schedulers);
         let placed = Scheduling::new(self.client.clone(), admission);
@@ -367,13 +374,17 @@ impl Wiring {
         let (sharing, judging, seeing) = (live(), live(), live());
         let hooks = Webhooks::new()
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
-            .on("/validate-modelservings", servings::validate)
+            .on(servings::PATH, move |request| servings::validate_with_queue(request, &of_servings))
             .on(dijobs::MUTATE, dijobs::mutate)
-            .on(dijobs::VALIDATE, dijobs::validate)
+            .on(dijobs::VALIDATE, move |request| dijobs::validate_with_queue(request, &of_dijobs))
             .on(jobs::DEFAULTS, jobs::mutate)
-            .on(jobs::JOBS, move |request| jobs::validate(request, &known, &rules))
-            .on(jobs::RUNTIMES, jobs::validate_new_runtime)
-            .on(jobs::CLUSTER_RUNTIMES, jobs::validate_runtime)
+            .inquiring(jobs::JOBS, move |request| runtimes.clone().validate(request, rules.clone()))
+            .on(jobs::RUNTIMES, move |request| {
+                jobs::validate_new_runtime(request, |runtime| held(&local, rule, runtime))
+            })
+            .on(jobs::CLUSTER_RUNTIMES, move |request| {
+                jobs::validate_runtime(request, |runtime| held(&cluster, rule, runtime))
+            })
             .inquiring(scheduling::QUEUES, move |request| queues.clone().queue(request))
             .inquiring(scheduling::POD_GROUPS, move |request| groups.clone().pod_group(request))
             .on(scheduling::TOPOLOGIES, scheduling::Rules::topology)

@@ -8,7 +8,7 @@ use kube::core::admission::Operation;
 use muster_dijob::admission;
 use serde_json::Value;
 
-use super::{Answer, Request};
+use super::{Answer, Request, queues, typos};
 
 /// Where the API server asks what is to be filled in.
 pub const MUTATE: &str = "/mutate-diengine-opendilab-org-v1alpha1-dijob";
@@ -29,12 +29,23 @@ pub fn mutate(request: &Request) -> Answer {
     }
 }
 
+/// The same, with a warning if its queue is none that the scheduler of its pods reads.
+pub fn validate_with_queue(request: &Request, schedulers: &[String]) -> Answer {
+    queues::warn(validate(request), request, schedulers)
+}
+
 /// Whether it is right.
 pub fn validate(request: &Request) -> Answer {
     let Some(job) = asked(request) else { return Answer::allow() };
     match admission::refusal(&job) {
         Some(message) => Answer::Deny { code: 403, message },
-        None => Answer::Allow { warnings: admission::warnings(&job) },
+        None => match typos::judge(request, &job) {
+            Ok(mut warnings) => {
+                warnings.extend(admission::warnings(&job));
+                Answer::Allow { warnings }
+            }
+            Err(refused) => refused,
+        },
     }
 }
 

@@ -12,10 +12,15 @@ use muster_modelserving::ranktable::Ranktables;
 use muster_modelserving::shape::{Serving, Shape};
 use muster_modelserving::validate::message;
 
-use super::{Answer, Request};
+use super::{Answer, Request, queues, typos};
 
 /// Where the API server asks.
 pub const PATH: &str = "/validate-modelservings";
+
+/// The same, with a warning if its queue is none that the scheduler of its pods reads.
+pub fn validate_with_queue(request: &Request, schedulers: &[String]) -> Answer {
+    queues::warn(validate(request), request, schedulers)
+}
 
 /// What is said to a ModelServing that is created or changed.
 pub fn validate(request: &Request) -> Answer {
@@ -38,7 +43,14 @@ pub fn validate(request: &Request) -> Answer {
     };
     let errors = serving.validate();
     if errors.is_empty() {
-        return Answer::Allow { warnings: warnings(serving) };
+        let mut warnings = warnings(serving);
+        return match typos::judge(request, &raw) {
+            Ok(more) => {
+                warnings.extend(more);
+                Answer::Allow { warnings }
+            }
+            Err(refused) => refused,
+        };
     }
     match serving.shape() {
         Shape::Kthena => refuse(403, message(&errors)),

@@ -10,13 +10,17 @@ use kube::core::DynamicObject;
 use kube::core::admission::Operation;
 use muster_api::TrainJob;
 use muster_modelserving::field_error::FieldError;
+use muster_pipeline::in_use::Holders;
+use muster_pipeline::info::Info;
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::{Context, Verdict};
+use muster_pipeline::runtime::RuntimeKind;
 use muster_pipeline::{Cluster, Runtime, defaults, validate};
 use serde_json::Value;
 
-use super::{Answer, Request};
+use super::{Answer, Request, queues, typos};
 use crate::controllers::trainjob::Rules;
+use crate::controllers::trainjob::sources::RuntimeId;
 
 /// Where the API server asks what is to be filled in.
 pub const DEFAULTS: &str = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
@@ -54,14 +58,39 @@ pub fn validate(request: &Request, cluster: &dyn Cluster, rules: &Rules) -> Answ
     let keys = Keys::default();
     let context = Context { cluster, settings: &rules.settings, keys: &keys };
     match validate::train_job(&job, old.as_ref(), &context, &rules.registry) {
-        Ok(verdict) => answer(verdict),
+        Ok(mut verdict) => {
+            // As in the original it is no error: the JobSet has nothing to run, and is complete.
+            if job.spec.trainer.as_ref().is_some_and(|trainer| trainer.num_nodes == Some(0)) {
+                let warning =
+                    "spec.trainer.numNodes is 0: the job is complete at once, without pods";
+                verdict.warnings.push(warning.to_owned());
+            }
+            verdict.warnings.extend(unread_queue(&job, object, cluster, rules));
+            answer(verdict, request, object)
+        }
         Err(unsupported) => refuse(403, unsupported),
     }
 }
 
-/// What is said to a runtime that is created or changed.
-pub fn validate_runtime(request: &Request) -> Answer {
-    let Some(object) = asked(request) else { return Answer::allow() };
+/// That the job names a queue, and its pods a scheduler that does not read it.
+fn unread_queue(
+    job: &TrainJob,
+    object: &DynamicObject,
+    cluster: &dyn Cluster,
+    rules: &Rules,
+) -> Option<String> {
+    let kind = RuntimeKind::of(&job.spec.runtime_ref)?;
+    let runtime = cluster.runtime(kind, job.namespace(), &job.spec.runtime_ref.name)?;
+    let mut info = Info::new(&runtime, job);
+    info.name_scheduler(rules.settings.default_scheduler.as_deref());
+    queues::warning(&value(object), info.schedulers(), &rules.settings.schedulers)
+}
+
+/// What is said to a runtime that is created or changed. The jobs that keep it are asked for only if it is being deleted.
+pub fn validate_runtime(request: &Request, holding: impl Fn(&RuntimeId) -> Vec<String>) -> Answer {
+    let Some(object) = asked(request) else {
+        return Answer::Allow { warnings: deleting(request, holding).into_iter().collect() };
+    };
     // A finalizer comes and goes however wrong the rest is.
     if let Some(old) = &request.old_object
         && old.data.get("spec") == object.data.get("spec")
@@ -69,17 +98,45 @@ pub fn validate_runtime(request: &Request) -> Answer {
         return Answer::allow();
     }
     match Runtime::read(value(object)) {
-        Ok(runtime) => answer(validate::runtime(&runtime)),
+        Ok(runtime) => answer(validate::runtime(&runtime), request, object),
         Err(error) => refuse(400, format!("the runtime cannot be read: {error}")),
     }
 }
 
-/// The same for runtimes of one namespace: as in the original, only those that are created are looked at.
-pub fn validate_new_runtime(request: &Request) -> Answer {
+/// The same for runtimes of one namespace: as in the original, changes are not judged, but for typing errors in pod templates.
+pub fn validate_new_runtime(
+    request: &Request,
+    holding: impl Fn(&RuntimeId) -> Vec<String>,
+) -> Answer {
     match request.operation {
-        Operation::Create => validate_runtime(request),
-        _ => Answer::allow(),
+        Operation::Create => validate_runtime(request, holding),
+        _ => match asked(request) {
+            Some(object) => answer(Verdict::default(), request, object),
+            None => Answer::Allow { warnings: deleting(request, holding).into_iter().collect() },
+        },
     }
+}
+
+/// Whoever applies a runtime that is being deleted is told who keeps it: it vanishes with them, with what was applied. Those
+/// who let it go, or write who keeps it, are not told.
+fn deleting(request: &Request, holding: impl Fn(&RuntimeId) -> Vec<String>) -> Option<String> {
+    let object = request.object.as_ref().filter(|_| request.operation == Operation::Update)?;
+    let old = request.old_object.as_ref()?;
+    if old.metadata.finalizers != object.metadata.finalizers
+        || old.data.get("status") != object.data.get("status")
+    {
+        return None;
+    }
+    let namespace = object.metadata.namespace.clone();
+    let kind = match namespace {
+        Some(_) => RuntimeKind::Namespaced,
+        None => RuntimeKind::Cluster,
+    };
+    let name = object.metadata.name.clone().unwrap_or_default();
+    object.metadata.deletion_timestamp.as_ref()?;
+    let id = (kind, namespace.unwrap_or_default(), name);
+    let holders = Holders::of(&object.metadata, holding(&id))?;
+    Some(format!("{} {}: {}", kind.kind(), id.2, holders.message()))
 }
 
 /// What is to be looked at: what is created or changed and is not on its way out.
@@ -94,14 +151,21 @@ fn value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-fn answer(verdict: Verdict) -> Answer {
+/// What is wrong, and typing errors in pod templates if nothing else is.
+fn answer(mut verdict: Verdict, request: &Request, object: &DynamicObject) -> Answer {
     let said = |error: &FieldError| match error.remedy {
         "" => error.to_string(),
         remedy => format!("{error}; {remedy}"),
     };
     let errors: Vec<String> = verdict.errors.iter().map(said).collect();
     match errors.as_slice() {
-        [] => Answer::Allow { warnings: verdict.warnings },
+        [] => match typos::judge(request, &value(object)) {
+            Ok(warnings) => {
+                verdict.warnings.extend(warnings);
+                Answer::Allow { warnings: verdict.warnings }
+            }
+            Err(refused) => refused,
+        },
         [error] => refuse(403, error),
         all => refuse(403, format!("[{}]", all.join(", "))),
     }
@@ -140,6 +204,40 @@ mod tests {
         .unwrap()
     }
 
+    fn nobody(_: &RuntimeId) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn validate_runtime(request: &Request) -> Answer {
+        super::validate_runtime(request, nobody)
+    }
+
+    #[test]
+    fn who_applies_a_runtime_that_is_being_deleted_is_told_who_keeps_it() {
+        let mut old = runtime(1);
+        old["metadata"]["finalizers"] = json!(["trainer.kubeflow.org/resource-in-use"]);
+        let mut new = old.clone();
+        new["metadata"]["labels"] = json!({"team": "vision"});
+        let two = |id: &RuntimeId| {
+            assert_eq!(*id, (RuntimeKind::Cluster, String::new(), "torch".to_owned()));
+            vec!["n/b".to_owned(), "n/a".to_owned()]
+        };
+        let said =
+            |old: &Value, new: &Value| super::validate_runtime(&request("UPDATE", new, old), two);
+        assert_eq!(said(&old, &new), Answer::allow(), "it stays");
+        for object in [&mut old, &mut new] {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let warning = "ClusterTrainingRuntime torch: it is being deleted and goes with the last of \
+            2 TrainJobs (n/a, n/b); apply it again after that";
+        let warned = Answer::Allow { warnings: vec![warning.to_owned()] };
+        assert_eq!(said(&old, &new), warned);
+        assert_eq!(said(&old, &old), warned, "what is applied again need not differ");
+        assert_eq!(validate_new_runtime(&request("UPDATE", &new, &old), two), warned);
+        new["metadata"]["finalizers"] = json!([]);
+        assert_eq!(said(&old, &new), Answer::allow(), "somebody lets it go");
+    }
+
     #[test]
     fn a_runtime_that_is_wrong_is_refused_with_its_field() {
         let created =
@@ -160,7 +258,11 @@ mod tests {
         new["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = json!(3);
         let update = request("UPDATE", &new, &old);
         assert!(matches!(validate_runtime(&update), Answer::Deny { code: 403, .. }));
-        assert_eq!(validate_new_runtime(&update), Answer::allow(), "as the original has it");
+        assert_eq!(
+            validate_new_runtime(&update, nobody),
+            Answer::allow(),
+            "as the original has it"
+        );
         new["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(validate_runtime(&request("UPDATE", &new, &old)), Answer::allow());
     }

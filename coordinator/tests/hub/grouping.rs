@@ -14,6 +14,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use muster_coordinator::events::Events;
 use muster_coordinator::lead::Fence;
+use muster_coordinator::placement::grouper::cache::Limits;
 use muster_coordinator::placement::grouper::metrics::{Read, Write};
 use muster_coordinator::placement::grouper::{Grouped, Grouper, Metrics, WARNING};
 use muster_coordinator::write::Writer;
@@ -43,19 +44,33 @@ struct Intake {
 impl Intake {
     /// With the coordinator's permissions.
     async fn start() -> Self {
-        Self::with(async |sandbox| permitted(sandbox).await).await
+        Self::with(async |sandbox| permitted(sandbox).await, Limits::default()).await
     }
 
     /// Without any limits, and with a client that tries everything once.
     async fn open() -> Self {
-        Self::with(async |sandbox| {
+        let client = async |sandbox: &Sandbox| {
             permitted(sandbox).await;
             sandbox.client()
-        })
-        .await
+        };
+        Self::with(client, Limits::default()).await
     }
 
-    async fn with(client: impl AsyncFnOnce(&Sandbox) -> Client) -> Self {
+    /// What was read once stays known, however slow the machine is: for tests that count reads.
+    async fn remembering() -> Self {
+        let long = Duration::from_secs(3600);
+        let limits = Limits {
+            object: long,
+            absent: long,
+            groups: long,
+            pods: long,
+            kind: long,
+            ..Limits::default()
+        };
+        Self::with(async |sandbox| permitted(sandbox).await, limits).await
+    }
+
+    async fn with(client: impl AsyncFnOnce(&Sandbox) -> Client, limits: Limits) -> Self {
         let mut builder = Sandbox::builder().strict(true).controllers(None);
         for text in CRDS {
             for crd in serde_saphyr::from_multiple::<Value>(text).unwrap() {
@@ -67,7 +82,7 @@ impl Intake {
         let fence = Fence::new(1, Instant::now() + Duration::from_secs(3600));
         let (writer, metrics) = (Writer::new(client.clone(), fence.clone()), Metrics::default());
         let events = Events::new(client, "test");
-        let grouper = Grouper::new(writer, events, Config::default(), metrics.clone());
+        let grouper = Grouper::limited(writer, events, Config::default(), metrics.clone(), limits);
         Self { sandbox, grouper, metrics, fence }
     }
 

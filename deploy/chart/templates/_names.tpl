@@ -33,3 +33,18 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end -}}
+
+{{/* muster.schedulers: the names under which the coordinator places pods, as a map with the key "items". */}}
+{{- define "muster.schedulers" -}}
+{{- $names := index .Values.coordinator.flags "scheduler-name" | default "muster-scheduler" -}}
+{{- if kindIs "string" $names }}{{ $names = list $names }}{{ end -}}
+{{- if and .Values.modelserving.enabled .Values.modelserving.kthenaCompatibility .Values.scheduler.enabled }}{{ $names = append $names "volcano" | uniq }}{{ end -}}
+{{- dict "items" $names | toJson -}}
+{{- end -}}
+
+{{/* muster.defaultScheduler: who places pods that name nobody; empty: the cluster's. */}}
+{{- define "muster.defaultScheduler" -}}
+{{- if and .Values.scheduler.enabled .Values.scheduler.default -}}
+{{ first (include "muster.schedulers" . | fromJson).items }}
+{{- end -}}
+{{- end -}}

@@ -28,9 +28,19 @@ else of them is changed, unless a value asks for it.
 {{- end }}
 {{- end -}}
 
-{{/* muster.definitions: the CustomResourceDefinitions of a file. Takes root and file. */}}
+{{/* muster.definitions: the CustomResourceDefinitions of a file. Takes root and file. Those of ModelServings say who places pods that name
+nobody: of Kthena's shape the ModelServing, of the short one each pod. */}}
 {{- define "muster.definitions" -}}
+{{- $scheduler := include "muster.defaultScheduler" .root -}}
 {{- range (include "muster.documents" . | fromJson).items }}
+{{- if and $scheduler (eq .spec.names.kind "ModelServing") }}
+{{- $spec := (first .spec.versions).schema.openAPIV3Schema.properties.spec.properties }}
+{{- if hasKey $spec "template" }}
+{{- if not $.root.Values.modelserving.kthenaCompatibility }}{{ $_ := set $spec.schedulerName "default" $scheduler }}{{ end }}
+{{- else }}
+{{- $_ := set $spec.roles.items.properties.template.properties.spec.properties.schedulerName "default" $scheduler }}
+{{- end }}
+{{- end }}
 {{- if $.root.Values.crds.keep }}
 {{- $_ := set .metadata "annotations" (merge (dict "helm.sh/resource-policy" "keep") (default dict .metadata.annotations)) }}
 {{- end }}
@@ -43,8 +53,7 @@ else of them is changed, unless a value asks for it.
 groups whose webhooks are left out. The coordinator fills in caBundle, which is not here: an upgrade leaves it as it is. */}}
 {{- define "muster.webhooks" -}}
 {{- $values := .root.Values -}}
-{{- $schedulers := index $values.coordinator.flags "scheduler-name" | default "muster-scheduler" -}}
-{{- if kindIs "string" $schedulers }}{{ $schedulers = list $schedulers }}{{ end -}}
+{{- $schedulers := (include "muster.schedulers" .root | fromJson).items -}}
 {{- $names := printf "['%s']" (join "', '" $schedulers) -}}
 {{- range (include "muster.documents" . | fromJson).items }}
 {{- $hooks := list }}

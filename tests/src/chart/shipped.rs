@@ -36,6 +36,7 @@ pub fn same(rendered: &Rendered) -> Result<Finding> {
                 match rendered.get(kind, named) {
                     None => broken.push(format!("{} is not in the chart", name(object))),
                     Some(found) => {
+                        let found = &undefaulted(found, object);
                         broken.extend(differs("", &plain(object), &plain(found)).map(|place| {
                             format!("{} differs from {} at {place}", name(object), path.display())
                         }));
@@ -46,6 +47,23 @@ pub fn same(rendered: &Rendered) -> Result<Finding> {
     }
     anyhow::ensure!(seen > 30, "only {seen} objects in deploy/");
     Ok(Finding { rule: "the files of deploy/ are installed as they are", broken })
+}
+
+/// A definition of ModelServings with the scheduler's name that its file has: the chart puts its own there.
+fn undefaulted(found: &Value, file: &Value) -> Value {
+    let mut found = found.clone();
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let of_pods = "/roles/items/properties/template/properties/spec/properties";
+    for place in ["", of_pods] {
+        let place = format!("{spec}{place}/schedulerName");
+        let ours = found.pointer(&place).is_some_and(|it| it["default"] == "muster-scheduler");
+        if let (true, Some(file)) = (ours, file.pointer(&place))
+            && let Some(here) = found.pointer_mut(&place)
+        {
+            *here = file.clone();
+        }
+    }
+    found
 }
 
 /// An object without what is the chart's.

@@ -18,7 +18,17 @@ const PARTS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("DIJob", &["coordinator/dijob/src/api.rs", "coordinator/dijob/src/names.rs"]),
-    ("Scheduling", &["coordinator/src/placement/notes.rs", "coordinator/src/placement/grouper.rs"]),
+    (
+        "Scheduling",
+        &[
+            "coordinator/src/placement/notes.rs",
+            "coordinator/src/placement/health.rs",
+            "coordinator/src/placement/transitions.rs",
+            "coordinator/src/placement/evict.rs",
+            "coordinator/placement/src/evicted.rs",
+            "coordinator/src/placement/grouper.rs",
+        ],
+    ),
 ];
 
 /// Enumerations whose words are shown to users.

@@ -23,6 +23,7 @@ use muster_coordinator::placement;
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::webhook::configure::Configuration;
 use muster_coordinator::webhook::scheduling::Rules;
+use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use serde_json::{Value, json};
@@ -84,6 +85,10 @@ pub struct Choices {
     pub placement: placement::Settings,
     /// What is refused of queues, PodGroups and pods.
     pub admission: Rules,
+    /// Which TrainJobs keep their runtimes.
+    pub runtime_holds: HoldRule,
+    /// The scheduler of TrainJobs' pods that name none.
+    pub default_scheduler: Option<String>,
 }
 
 /// One that runs.
@@ -117,6 +122,8 @@ impl Default for Choices {
             reports: false,
             placement: placement::Settings::default(),
             admission: Rules::default(),
+            runtime_holds: HoldRule::default(),
+            default_scheduler: None,
         }
     }
 }
@@ -327,6 +334,8 @@ impl Coordinators {
             reports,
             placement,
             admission,
+            runtime_holds,
+            default_scheduler,
         } = self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
@@ -348,6 +357,8 @@ impl Coordinators {
             dijob,
             placement,
             admission,
+            runtime_holds,
+            default_scheduler,
             diserver: diserver::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),

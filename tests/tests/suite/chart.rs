@@ -112,6 +112,8 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "di-server",
         "scheduler-config",
         "feature-gates",
+        "runtime-finalizer",
+        "default-scheduler",
         "status-server",
     ];
     let real = open(&muster_coordinator::args::Args::command(), &charts);

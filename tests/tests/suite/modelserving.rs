@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Service};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use muster_modelserving::shape::Shape;
@@ -479,6 +479,44 @@ async fn groups_come_after_a_role_was_scaled_and_go_with_the_object() -> Result<
                     Ok(if pods == 0 && gone { Seen::Yes(()) } else { Seen::NotYet(seen) })
                 })
                 .await
+        })
+        .await
+}
+
+/// Waits until it was said so often that a role runs, this one among them, and never more often.
+async fn roles_run(world: &World, role: &str, count: usize) -> Result<()> {
+    world
+        .until(&format!("{count} events, one of {role}"), async || {
+            let events = world.api::<Event>().list(&ListParams::default()).await?.items;
+            let ours = |event: &&Event| event.reason.as_deref() == Some("RoleRunning");
+            let said = events.iter().filter(ours).map(|event| {
+                let message = event.message.clone().unwrap_or_default();
+                (message, event.count.unwrap_or(1).max(1))
+            });
+            let said: Vec<(String, i32)> = said.collect();
+            let all = usize::try_from(said.iter().map(|(_, times)| *times).sum::<i32>())?;
+            ensure!(all <= count, "{said:?}");
+            let there = all == count && said.iter().any(|(message, _)| message.contains(role));
+            Ok(if there { Seen::Yes(()) } else { Seen::NotYet(format!("{said:?}")) })
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_that_starts_does_not_say_again_that_roles_run() -> Result<()> {
+    World::new()
+        .nodes(1)
+        .coordinators(1)
+        .run(async |world| {
+            world.create_object(kthena("calm", 1, &[("a", 3, 0, 0)])).await?;
+            world.pods_in(&selector("calm"), 3, "Running").await?;
+            roles_run(world, "a/a-2 ", 3).await?;
+            let number = world.coordinators()?.iter().map(|one| one.number).next();
+            world.coordinators_mut()?.end(number.context("none runs")?).await?;
+            world.add_coordinator().await?;
+            let more = [("/spec/template/roles/0/replicas", json!(4))];
+            change(world, Shape::Kthena, "calm", &more).await?;
+            roles_run(world, "a/a-3 ", 4).await
         })
         .await
 }

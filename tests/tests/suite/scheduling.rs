@@ -9,6 +9,7 @@ mod past;
 mod reasons;
 mod room;
 mod sharing;
+mod transitions;
 mod trouble;
 mod vanished;
 mod visible;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use muster_api::{TrainJob, crd};
+use muster_modelserving::pod_fields;
 use muster_objects::schema::Schema;
 use muster_pipeline::runtime::Runtime;
 use muster_pipeline::validate;
@@ -71,6 +72,12 @@ pub(super) fn admit(objects: Vec<Json>) -> Result<Admitted, Failure> {
         if let Some(schema) = schema {
             let was = before.as_ref().filter(|_| is_job(&object));
             let mut errors = check(schema, &mut object, was, &name);
+            let phase = if is_job(&object) { "trainjob-webhook" } else { "runtime-webhook" };
+            let typos = pod_fields::judge(&object, was);
+            errors.extend(typos.errors.iter().map(|error| Finding::of(phase, &name, error)));
+            if !old {
+                admitted.warnings.extend(typos.warnings.iter().map(ToString::to_string));
+            }
             let shape = SHAPES.get(kind.as_str());
             let misfits = shape.map(|shape| integers::misfits(shape, &object)).unwrap_or_default();
             errors.extend(misfits.into_iter().map(|detail| Finding {

@@ -223,6 +223,17 @@ fn pods_of_further_schedulers_are_taken_over() {
 }
 
 #[test]
+fn a_priority_class_that_does_not_exist_is_said() {
+    for devices in [1, 16] {
+        let mut desk = Desk::new().waiting("odd", "team-a", 1, devices);
+        desk.0["podGroups"][1]["spec"]["priorityClassName"] = json!("nobody");
+        let (_, out, _) = desk.text(&["explain", "podgroup/odd"]);
+        let help = under(&out, "HELPS").join(" ");
+        assert!(help.contains("priority class nobody does not exist: create it"), "{out}");
+    }
+}
+
+#[test]
 fn a_group_that_asked_for_no_second_attempt_is_passed_over() {
     let mut desk = Desk::new().waiting("once", "team-a", 1, 1);
     desk.0["podGroups"][1]["spec"]["schedulingBackoff"] = json!(1);

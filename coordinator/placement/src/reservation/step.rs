@@ -62,6 +62,8 @@ pub struct Steps {
     pub release: Vec<Release>,
     /// Pods whose device is not held any more.
     pub lost: Vec<Release>,
+    /// Pods without a node that lose the labels of a binding that nobody finished.
+    pub clear: Vec<Release>,
     /// Pods that have their devices now.
     pub binds: Vec<Bind>,
     /// Pods that have waited too long, and why.
@@ -79,6 +81,7 @@ pub(crate) struct Seen {
     pub mark: Vec<Mark>,
     pub release: Vec<Release>,
     pub lost: Vec<Release>,
+    pub clear: Vec<Release>,
     /// Pods that have their devices, by group.
     pub ready: Vec<(Name, Devices)>,
     /// Pods that do not get theirs: why, or none if they are not to get any.
@@ -102,7 +105,7 @@ impl Refused {
 
 impl Try {
     /// When it may be tried after a failure.
-    fn fail(&mut self, now: Timestamp) -> Timestamp {
+    pub(super) fn fail(&mut self, now: Timestamp) -> Timestamp {
         let at = later(now, self.tries);
         self.tries = self.tries.saturating_add(1);
         self.again = Some(at);
@@ -110,7 +113,7 @@ impl Try {
     }
 
     /// Whether it is to be tried now; then it is being tried.
-    fn is_due(place: &mut Option<Self>, now: Timestamp) -> bool {
+    pub(super) fn is_due(place: &mut Option<Self>, now: Timestamp) -> bool {
         match place {
             None => {
                 *place = Some(Self::default());
@@ -135,20 +138,21 @@ fn later(now: Timestamp, tries: u32) -> Timestamp {
 
 impl Reservations {
     /// Looks at what has changed. `stands` says whether a pod may still get the devices that it waits for; `requested` whether
-    /// another scheduler is about to use one.
+    /// another scheduler is about to use one; `is_idle` whether nobody is about to bind a pod.
     pub(crate) fn look(
         &mut self,
         settings: &Settings,
         now: Timestamp,
         stands: impl Fn(&Name, &str) -> bool,
         requested: impl Fn(&Spot) -> bool,
+        is_idle: impl Fn(&Name, &str) -> bool,
     ) -> Seen {
         while self.alarms.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, spot)) = self.alarms.pop_first() {
                 self.dirty.insert(spot);
             }
         }
-        let mut seen = Seen::default();
+        let mut seen = Seen { clear: self.clear(now, is_idle), ..Seen::default() };
         while let Some(spot) = self.dirty.pop_first() {
             self.end_waiting(&spot, settings, now, &stands, &mut seen);
             self.look_at(&spot, settings, now, &requested, &mut seen);
@@ -272,7 +276,7 @@ impl Reservations {
     fn ready(&mut self, spot: &Spot, seen: &mut Seen) {
         for pod in self.users.get(spot).cloned().unwrap_or_default() {
             let Some(using) = self.uses.get(&pod) else { continue };
-            if !matches!(using.how, How::Waiting(_)) {
+            if !matches!(using.how, How::Waiting(_)) || self.is_being_cleared(&pod) {
                 continue;
             }
             let device = |spot: &Spot| Some((spot.group.clone(), self.live(spot)?.device.clone()?));

@@ -37,6 +37,7 @@ impl Reservations {
         let key = name_of(&pod.metadata);
         let ended = matches!(pod.status.phase, Phase::Succeeded | Phase::Failed);
         let node = &pod.spec.node_name;
+        self.see_labels(pod, ours);
         let known = self.uses.get(&key).filter(|known| known.uid == pod.metadata.uid);
         if node.is_empty() || ended || share::asks(pod).is_none() {
             let flying = known.filter(|known| known.how != How::Bound && flies && !ended);

@@ -45,6 +45,7 @@ impl World {
         self.orders.extend(steps.mark.into_iter().map(Order::Mark));
         self.orders.extend(steps.release.into_iter().map(Order::Release));
         self.orders.extend(steps.lost.into_iter().map(Order::Release));
+        self.orders.extend(steps.clear.into_iter().map(Order::Clear));
         self.orders.extend(steps.binds.into_iter().map(Order::Bind));
     }
 
@@ -110,6 +111,33 @@ impl World {
         Outcome::Done
     }
 
+    /// The first half of a binding: the pod has the labels of its devices, and no node.
+    pub fn label(&mut self, bind: &Bind) -> Outcome {
+        let known = self.pods.get_mut(&*bind.pod.1).filter(|pod| pod.uid == bind.uid);
+        if let Some(pod) = known.filter(|pod| pod.node.is_none() && !pod.leaving) {
+            if let Some(part) = &mut pod.part {
+                part.groups = bind.gpu_groups.clone();
+            }
+            let truth = pod.clone();
+            self.tell(&bind.pod.1, &truth);
+        }
+        Outcome::Failed("429".to_owned())
+    }
+
+    /// A pod without a node loses these labels.
+    pub fn clear(&mut self, release: &Release) -> Outcome {
+        let known = self.pods.get_mut(&*release.pod.1).filter(|pod| pod.uid == release.uid);
+        let Some(pod) = known.filter(|pod| pod.node.is_none()) else {
+            return Outcome::Lost("404, or it has a node".to_owned());
+        };
+        if let Some(part) = &mut pod.part {
+            part.groups.clear();
+        }
+        let truth = pod.clone();
+        self.tell(&release.pod.1, &truth);
+        Outcome::Done
+    }
+
     /// What a pod is told when it is bound.
     pub fn told(bind: &Bind, part: &mut Part) {
         let share = bind.share.as_ref().unwrap();
@@ -169,7 +197,11 @@ impl World {
     pub fn check_reservations(&self, when: &str) {
         let mut used = BTreeSet::new();
         for (name, pod) in &self.pods {
-            let (Some(node), Some(part)) = (&pod.node, &pod.part) else { continue };
+            let Some(part) = &pod.part else { continue };
+            let Some(node) = &pod.node else {
+                assert!(part.groups.is_empty(), "{when}: {name} waits, and says that it shares");
+                continue;
+            };
             assert_eq!(part.told.len(), part.count as usize, "{when}: {name}");
             for (group, device) in part.groups.iter().zip(&part.told) {
                 let of = |one: &&Reserved| one.node == *node && one.group == *group;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use muster_podgrouper::group::{Action, Skip};
+use muster_podgrouper::group::{Action, Asked, Skip, ask};
 use muster_podgrouper::{Class, Config, Given, Key, Object, Objects, Refusal, group, kinds};
 use serde_json::{Value, json};
 
@@ -47,6 +47,30 @@ fn the_queue_is_the_owners_the_pods_the_projects_the_namespaces_or_the_default()
     assert_eq!(queue(owner(json!({})), json!({}), from_ref(&space), &config), "of-space");
     let off = Config { namespace_queues: false, default_queue: "all".to_owned(), ..config };
     assert_eq!(queue(owner(json!({})), json!({}), &[space], &off), "all");
+}
+
+#[test]
+fn a_priority_class_that_does_not_exist_is_remarked_where_it_is_named() {
+    let remarks = |on_owner: &str, on_pod: &str| {
+        let mut owner = object("x.io/v1", "Thing", "t", json!({}));
+        owner["metadata"]["labels"] = json!({"priorityClassName": on_owner});
+        let member = pod("p", json!({"priorityClassName": on_pod}), Some(&owner));
+        let mut class = object("scheduling.k8s.io/v1", "PriorityClass", "there", json!({}));
+        class["metadata"].as_object_mut().unwrap().remove("namespace");
+        let given = Given::new([member.clone(), owner, class].map(Object::new));
+        match ask(&Object::new(member), &given, &Config::default()).unwrap() {
+            Asked::Group(draft) => draft.remarks,
+            Asked::Nothing(skip) => panic!("{skip:?}"),
+        }
+    };
+    assert_eq!(remarks("there", ""), [""; 0]);
+    assert_eq!(
+        remarks("nobody", "there"),
+        [
+            "Thing a/t: metadata.labels[priorityClassName]: there is no PriorityClass nobody, and the group gets train; \
+          create the class, or name another"
+        ]
+    );
 }
 
 #[test]

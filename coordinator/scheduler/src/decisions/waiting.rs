@@ -8,6 +8,9 @@ use crate::{
     snapshot::JobId,
 };
 
+/// The name of the one part of a group without subgroups.
+const PLAIN: &str = "default";
+
 // === impl Session ===
 
 impl Session<'_> {
@@ -68,7 +71,16 @@ impl Session<'_> {
             let (spec, count) = (&self.snapshot.pod_sets[*set], self.state.pod_sets[*set]);
             let ready = count.alive.saturating_sub(count.gated);
             if ready < spec.min as usize {
-                missing.push(format!("{} has {ready} of {} pods", spec.name, spec.min));
+                // KAI's users look for these words.
+                let is_whole = job.pod_sets.len() == 1 && spec.name == PLAIN;
+                let (of, end) = match is_whole {
+                    true => (String::new(), ""),
+                    false => (format!(" for SubGroup {}", spec.name), "."),
+                };
+                missing.push(format!(
+                    " Waiting for {} pods{of}, currently {} exist, {} are gated{end}",
+                    spec.min, count.alive, count.gated
+                ));
             }
         }
         let impossible = job.members.iter().any(|member| match &member.kind {
@@ -82,7 +94,8 @@ impl Session<'_> {
                 "minSubGroup asks for more subgroups than there are: lower it, or add subgroups";
             (Reason::ImpossibleSubGroups, message.to_owned())
         } else {
-            (Reason::NotEnoughPods, format!("it waits for pods: {}", missing.join(", ")))
+            let missing = missing.concat();
+            (Reason::NotEnoughPods, format!("Job is not ready for scheduling.{missing}"))
         };
         let needed = job.pod_sets.iter().map(|set| self.snapshot.pod_sets[*set].min as usize).sum();
         Waiting { reason, message, pods, placed: 0, needed, nodes: BTreeMap::new() }

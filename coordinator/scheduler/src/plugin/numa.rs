@@ -16,6 +16,7 @@ use crate::{
 };
 
 use self::fit::{Need, Places};
+use self::zones::PREDICTED;
 pub use self::zones::{Policy, Zone, Zones, needs_of, placement_of};
 
 /// Pods within zones of a node.
@@ -132,7 +133,13 @@ impl Plugin for Numa {
     }
 
     fn points(&self) -> &'static [Point] {
-        &[Point::Predicate, Point::NodeOrder, Point::NumaPlacement, Point::Event]
+        &[
+            Point::Predicate,
+            Point::NodeOrder,
+            Point::NumaPlacement,
+            Point::BindRequestMutate,
+            Point::Event,
+        ]
     }
 
     fn open(&mut self, view: View<'_>) {
@@ -161,6 +168,22 @@ impl Plugin for Numa {
                     self.shift(view, id, 1.0);
                 }
             }
+        }
+    }
+
+    /// The pod keeps the zones that were chosen for it: later cycles count them as taken.
+    fn bind_request(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
+        let placement = &view.state.tasks[task].numa;
+        let zones = view.snapshot.nodes[node].numa.as_deref();
+        if let Some(mark) = zones.and_then(|zones| zones.mark(placement, &view.snapshot.dimensions))
+        {
+            annotations.insert(PREDICTED.to_owned(), mark);
         }
     }
 

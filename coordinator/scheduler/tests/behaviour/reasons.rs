@@ -51,7 +51,11 @@ fn a_gang_that_lacks_pods_says_how_many() {
     let world = one_node().group("g", "q", json!({"minMember": 3})).pods("g", 1, 1, "");
     assert_eq!(
         reason(&world, "ns/g"),
-        (Reason::NotEnoughPods, "it waits for pods: default has 1 of 3 pods".to_owned())
+        (
+            Reason::NotEnoughPods,
+            "Job is not ready for scheduling. Waiting for 3 pods, currently 1 exist, 0 are gated"
+                .to_owned()
+        )
     );
 }
 

@@ -204,7 +204,7 @@ impl Keeper {
             let seen = self.known.seen(serving, self.key.shape, api);
             if !self.restored {
                 self.restored = true;
-                heard.push(self.machine.restore(serving, &seen));
+                heard.push(self.machine.restore(serving, &seen).at_start());
             } else {
                 if let Some(before) = self.spec.as_ref().filter(|_| changed) {
                     let event = Event::SpecChanged(before);

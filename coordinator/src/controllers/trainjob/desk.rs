@@ -15,7 +15,7 @@ use super::feed::{Change, Feed};
 use super::kinds::{Job, Thing, Written as _, controller};
 use super::pass::{Looked, Looker};
 use super::queue::{Next, Queue};
-use super::view::Kept;
+use super::view::{Gone, Kept};
 use super::{Key, Outlets, Sources};
 
 /// TrainJobs that are looked at, and written for, at once.
@@ -29,8 +29,10 @@ struct Desk {
     tasks: JoinSet<Looked>,
     /// Whose each task is.
     keys: HashMap<tokio::task::Id, Key>,
-    /// The job of each thing, by its place.
+    /// The job of each thing, by its place: of those that the caches have, and of those that were just made.
     owners: HashMap<(Thing, String, String), String>,
+    /// Things that have come and gone.
+    gone: Gone,
     /// How often anything has changed that is no job's.
     surroundings: u64,
 }
@@ -51,6 +53,7 @@ pub async fn run(sources: Sources, outlets: Outlets, stop: CancellationToken) {
         tasks: JoinSet::new(),
         keys: HashMap::new(),
         owners: HashMap::new(),
+        gone: Gone::default(),
         surroundings: 0,
     };
     desk.everything();
@@ -91,8 +94,9 @@ impl Desk {
     /// Begins as many looks as there is room for.
     fn begin(&mut self) {
         while self.tasks.len() < MOST
-            && let Some((key, kept)) = self.queue.take()
+            && let Some((key, mut kept)) = self.queue.take()
         {
+            kept.forget(&self.gone);
             let (sources, outlets) = (self.sources.clone(), self.outlets.clone());
             let surroundings = self.surroundings;
             let looker = Looker { sources, outlets, key: key.clone(), surroundings };
@@ -109,7 +113,16 @@ impl Desk {
         if next == Next::Gone {
             self.outlets.shown.remove(&key);
         }
+        // What was made may be gone again before anybody has seen it: then its job is looked at once more, now or when
+        // the watch says so.
+        let lost = kept.has_lost(&self.gone);
+        for (thing, name) in kept.awaited() {
+            self.owners.insert((thing, key.namespace.clone(), name), key.name.clone());
+        }
         self.queue.put_back(&key, kept, next, Instant::now());
+        if lost {
+            self.queue.poke(&key);
+        }
         self.count();
         true
     }
@@ -134,11 +147,20 @@ impl Desk {
         }
         match change {
             Change::Job(key) => self.queue.poke(&key),
-            Change::Thing(Thing::Secret, namespace, name) if self.is_trusted(&namespace, &name) => {
+            Change::Thing(Thing::Secret, namespace, name, _)
+                if self.is_trusted(&namespace, &name) =>
+            {
                 self.surroundings += 1;
                 self.everything();
             }
-            Change::Thing(thing, namespace, name) => self.thing(thing, namespace, name),
+            Change::Thing(thing, namespace, name, uid) => {
+                if let Some(uid) = uid
+                    && self.sources.metadata(thing, &namespace, &name).is_none()
+                {
+                    self.gone.note(uid);
+                }
+                self.thing(thing, namespace, name);
+            }
             Change::LimitRange(namespace) => {
                 self.suspended(|job| job.metadata.namespace.as_deref() == Some(&namespace));
             }

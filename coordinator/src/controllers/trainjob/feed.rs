@@ -20,8 +20,8 @@ use crate::watch::{Missed, drain, heard};
 pub enum Change {
     /// Of a job.
     Job(Key),
-    /// Of something that may be a job's.
-    Thing(Thing, String, String),
+    /// Of something that may be a job's: kind, namespace, name, and the uid of what has changed or gone.
+    Thing(Thing, String, String, Option<String>),
     /// Of the LimitRanges of a namespace.
     LimitRange(String),
     /// Of a RuntimeClass.
@@ -111,8 +111,9 @@ async fn any<T: Clone>(receivers: &mut [Receiver<T>]) -> Result<T, RecvError> {
 }
 
 fn thing<K: Resource>(thing: Thing, object: ObjectRef<K>) -> Change {
+    let uid = object.extra.uid.clone();
     let (namespace, name) = place(object);
-    Change::Thing(thing, namespace, name)
+    Change::Thing(thing, namespace, name, uid)
 }
 
 fn place<K: Resource>(object: ObjectRef<K>) -> (String, String) {

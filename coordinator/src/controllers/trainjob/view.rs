@@ -1,7 +1,7 @@
 //! What one job sees: the caches, and what was just written for it and is not in them yet.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::watch::is_newer;
 
 /// What was written is believed this long, if nothing is heard of it.
 pub const BELIEVED: Duration = Duration::from_secs(5);
+
+/// Things that have gone and are remembered. With more at once, what was written is believed for [`BELIEVED`].
+const MOST_GONE: usize = 4096;
 
 /// The same event is not said again before.
 const SAID: Duration = Duration::from_secs(300);
@@ -53,6 +56,14 @@ struct Basis {
 /// Of which version each thing is, if it is there.
 type Versions = BTreeMap<(Thing, String), Option<String>>;
 
+/// The uids of things that have come and gone, the latest of them: what was made and is among them is not on its way into the
+/// caches, however short a time it was there.
+#[derive(Debug, Default)]
+pub struct Gone {
+    uids: HashSet<String>,
+    order: VecDeque<String>,
+}
+
 /// What was asked for during a look, as it was when it was first asked for.
 #[derive(Debug, Default)]
 pub struct Asked(RefCell<Versions>);
@@ -84,6 +95,21 @@ impl Kept {
         self.job.take_if(|(at, object)| {
             old(at) || version.is_none_or(|version| !is_newer(version_of(object), &version))
         });
+    }
+
+    /// Forgets what was made and is gone again.
+    pub fn forget(&mut self, gone: &Gone) {
+        self.made.retain(|_, (_, object)| !gone.has(object));
+    }
+
+    /// Whether anything that was made is gone again.
+    pub fn has_lost(&self, gone: &Gone) -> bool {
+        self.made.values().any(|(_, object)| gone.has(object))
+    }
+
+    /// What was made and is not in the caches yet: kinds and names.
+    pub fn awaited(&self) -> impl Iterator<Item = (Thing, String)> {
+        self.made.keys().cloned()
     }
 
     /// Whether something is not in the caches yet.
@@ -183,6 +209,27 @@ impl Kept {
     }
 }
 
+// === impl Gone ===
+
+impl Gone {
+    /// This one is gone.
+    pub fn note(&mut self, uid: String) {
+        if !self.uids.insert(uid.clone()) {
+            return;
+        }
+        self.order.push_back(uid);
+        if self.order.len() > MOST_GONE
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+
+    fn has(&self, object: &Value) -> bool {
+        object["metadata"]["uid"].as_str().is_some_and(|uid| self.uids.contains(uid))
+    }
+}
+
 /// API version, kind and name of an object.
 pub fn identity(object: &Value) -> (&str, &str, &str) {
     (
@@ -269,5 +316,45 @@ impl Cluster for View<'_> {
 
     fn table_template(&self, name: &str) -> Result<Arc<TableTemplate>, TemplateProblem> {
         self.sources.table_template(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn made(uid: &str) -> Kept {
+        let mut kept = Kept::default();
+        let wanted = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+            "metadata": {"name": "a"}});
+        let mut answer = wanted.clone();
+        answer["metadata"]["uid"] = json!(uid);
+        kept.applied(&wanted, answer, Instant::now());
+        kept
+    }
+
+    #[test]
+    fn what_was_made_and_is_gone_again_is_not_believed_to_exist() {
+        let (mut kept, mut gone) = (made("u1"), Gone::default());
+        gone.note("u0".to_owned());
+        kept.forget(&gone);
+        assert!(kept.waits() && !kept.has_lost(&gone), "another of that name is gone");
+        gone.note("u1".to_owned());
+        assert!(kept.has_lost(&gone));
+        kept.forget(&gone);
+        assert!(!kept.waits());
+    }
+
+    #[test]
+    fn of_many_that_are_gone_the_latest_are_remembered() {
+        let mut gone = Gone::default();
+        for number in 0..=MOST_GONE {
+            gone.note(format!("u{number}"));
+            gone.note(format!("u{number}"));
+        }
+        assert!(!made("u0").has_lost(&gone) && made("u1").has_lost(&gone));
+        assert_eq!((gone.uids.len(), gone.order.len()), (MOST_GONE, MOST_GONE));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;
 use muster_podgrouper::draft::Draft;
 use muster_podgrouper::write::write;
@@ -76,6 +77,7 @@ impl Inner {
             Ok(group) => {
                 self.metrics.wrote(verb, "PodGroup");
                 tracing::info!(group = %key, verb, "a group is written");
+                self.remark(draft);
                 let mut group = serde_json::to_value(group).unwrap_or_default();
                 let metadata = group.get_mut("metadata").and_then(Value::as_object_mut);
                 metadata.and_then(|metadata| metadata.remove("managedFields"));
@@ -112,6 +114,21 @@ impl Inner {
                 self.reader.cache().lock().forget(&want);
                 Err(error.into())
             }
+        }
+    }
+
+    /// Tells the owner what it asks for and cannot have.
+    fn remark(&self, draft: &Draft) {
+        for remark in &draft.remarks {
+            let owner = ObjectReference {
+                api_version: Some(draft.owner.api_version.clone()),
+                kind: Some(draft.owner.kind.clone()),
+                namespace: Some(draft.namespace.clone()),
+                name: Some(draft.owner.name.clone()),
+                uid: Some(draft.owner.uid.clone()),
+                ..ObjectReference::default()
+            };
+            self.voice.warning(owner, super::WARNING, remark.clone());
         }
     }
 

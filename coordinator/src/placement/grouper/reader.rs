@@ -13,7 +13,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{Scope, pinned_kind};
 use kube::error::DiscoveryError;
 use muster_podgrouper::{Key, Object, Refusal, names};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -72,7 +72,28 @@ impl Reader {
 
     /// Reads it now, also if it is known; with others that do.
     pub fn read(&self, want: Want) -> BoxFuture<'static, Result<Held, Trouble>> {
-        let mut flights = self.0.flights.lock();
+        let flights = self.0.flights.lock();
+        self.join(want, flights)
+    }
+
+    /// What is known, or else is read now, with others that do.
+    ///
+    /// Whether it is known is asked while nobody can begin or end a read: of any number of callers that find it unknown,
+    /// also of those who have looked before and come late, one reads.
+    pub fn known(&self, want: Want) -> BoxFuture<'static, Result<Held, Trouble>> {
+        let flights = self.0.flights.lock();
+        let known = self.0.cache.lock().get(&want, Instant::now()).map(|(held, _)| held.clone());
+        match known {
+            Some(held) => std::future::ready(Ok(held)).boxed(),
+            None => self.join(want, flights),
+        }
+    }
+
+    fn join(
+        &self,
+        want: Want,
+        mut flights: MutexGuard<'_, BTreeMap<Want, Flight>>,
+    ) -> BoxFuture<'static, Result<Held, Trouble>> {
         if let Some(flight) = flights.get(&want) {
             return flight.clone().boxed();
         }
@@ -80,10 +101,11 @@ impl Reader {
         // In a task of its own: whoever gives up leaves the others their answer.
         let task = tokio::spawn(async move {
             let read = reader.fetch(&key).await;
+            let mut flights = reader.0.flights.lock();
             if let Ok(held) = &read {
                 reader.0.cache.lock().put(key.clone(), held.clone(), Instant::now());
             }
-            reader.0.flights.lock().remove(&key);
+            flights.remove(&key);
             read
         });
         let what: Arc<str> = want.to_string().into();
@@ -93,15 +115,6 @@ impl Reader {
         let flight = flight.boxed().shared();
         flights.insert(want, flight.clone());
         flight.boxed()
-    }
-
-    /// What is known, or else is read now.
-    pub async fn known(&self, want: Want) -> Result<Held, Trouble> {
-        let known = self.0.cache.lock().get(&want, Instant::now()).map(|(held, _)| held.clone());
-        match known {
-            Some(held) => Ok(held),
-            None => self.read(want).await,
-        }
     }
 
     async fn fetch(&self, want: &Want) -> Result<Held, Trouble> {

@@ -1,12 +1,14 @@
 //! What queues have and are due, under the names of KAI's queue controller: dashboards read them, and so does whoever asks
 //! Prometheus for past use. Only the leader has them, so that nothing is counted twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use muster_placement::status::{Amounts, QueueStatus};
 use muster_scheduler::input::{Queue, Quota};
 use muster_scheduler::quantity::Quantity;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -30,6 +32,8 @@ pub struct Queues {
     gpus: Amount,
     cpu: Amount,
     memory: Amount,
+    /// Queues that are shown: one that is gone is taken away, the others are never missing for a moment.
+    shown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 // === impl Queues ===
@@ -37,7 +41,14 @@ pub struct Queues {
 impl Queues {
     /// All queues as they are now.
     pub fn set(&self, queues: &[Queue], now: &BTreeMap<String, QueueStatus>) {
-        self.clear();
+        let names: BTreeSet<String> = now.keys().cloned().collect();
+        let before = std::mem::replace(&mut *self.shown.lock(), names.clone());
+        for gone in before.difference(&names) {
+            let which = Which { queue_name: gone.clone() };
+            for (family, _, _) in self.all() {
+                family.remove(&which);
+            }
+        }
         for (name, status) in now {
             let which = Which { queue_name: name.clone() };
             let put = |family: &Amount, amount: f64| {
@@ -62,6 +73,7 @@ impl Queues {
 
     /// Nobody knows here any more.
     pub fn clear(&self) {
+        self.shown.lock().clear();
         for (family, _, _) in self.all() {
             family.clear();
         }
@@ -107,4 +119,45 @@ fn amount(all: &Amounts, counts: impl Fn(&str) -> bool) -> f64 {
         large => large as f64,
     };
     counted.map(|(_, amount)| number(*amount)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn queues_are_shown_with_what_they_have_and_are_gone_with_their_queue() {
+        let (queues, mut registry) = (Queues::default(), Registry::default());
+        queues.register(&mut registry);
+        let page = || {
+            let mut page = String::new();
+            prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+            page
+        };
+        let amount = |text: &str| Quantity::parse(text).unwrap();
+        let allocated = [
+            ("huawei.com/Ascend910".to_owned(), amount("8")),
+            ("cpu".to_owned(), amount("1500m")),
+            ("memory".to_owned(), amount("4Ti")),
+        ];
+        let status = QueueStatus { allocated: allocated.into(), ..QueueStatus::default() };
+        let object = json!({"metadata": {"name": "team"}, "spec": {"resources":
+            {"gpu": {"quota": 4}, "cpu": {"quota": -1}, "memory": {"quota": 1000}}}});
+        let object: Queue = serde_json::from_value(object).unwrap();
+        queues.set(&[object], &[("team".to_owned(), status)].into());
+        for line in [
+            "kai_queue_allocated_gpus{queue_name=\"team\"} 8.0",
+            "kai_queue_allocated_cpu_cores{queue_name=\"team\"} 1.5",
+            "kai_queue_allocated_memory_bytes{queue_name=\"team\"} 4398046511104.0",
+            "kai_queue_deserved_gpus{queue_name=\"team\"} 4.0",
+            "kai_queue_quota_cpu_cores{queue_name=\"team\"} -1.0",
+            "kai_queue_quota_memory_bytes{queue_name=\"team\"} 1000000000.0",
+        ] {
+            assert!(page().contains(line), "{line}\n{}", page());
+        }
+        queues.set(&[], &BTreeMap::new());
+        assert!(!page().contains("team"), "{}", page());
+    }
 }

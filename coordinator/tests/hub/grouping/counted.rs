@@ -7,7 +7,7 @@ use crate::cluster::eventually;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_pods_of_one_job_cost_a_few_reads_and_one_write() {
-    let intake = Intake::start().await;
+    let intake = Intake::remembering().await;
     let owner = intake.create("jobs", job("train")).await;
     let mut pods = Vec::new();
     for at in 0..300 {

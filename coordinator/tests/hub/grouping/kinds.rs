@@ -98,7 +98,7 @@ async fn the_jobset_of_a_trainjob_is_grouped_with_what_the_trainjob_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_pod_of_a_deployment_and_each_bare_pod_is_a_group_of_its_own() {
-    let intake = Intake::start().await;
+    let intake = Intake::remembering().await;
     let template = json!({"metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec = json!({"selector": {"matchLabels": {"app": "web"}}, "template": template});

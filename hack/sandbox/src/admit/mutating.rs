@@ -98,12 +98,12 @@ impl Admission {
         if verdict.patch.is_empty() {
             return Ok(());
         }
-        let patch: Vec<Value> = serde_json::from_slice(&verdict.patch).map_err(|error| {
-            Failure::Call(format!("received undecodable patch in webhook response: {error}"))
-        })?;
-        if patch.is_empty() {
-            return Ok(());
-        }
+        // Go writes an empty list that was never made as null.
+        let patch: Option<Vec<Value>> =
+            serde_json::from_slice(&verdict.patch).map_err(|error| {
+                Failure::Call(format!("received undecodable patch in webhook response: {error}"))
+            })?;
+        let Some(patch) = patch.filter(|patch| !patch.is_empty()) else { return Ok(()) };
         if patch.len() > patch::MAX_OPERATIONS {
             return Err(Failure::Call(format!(
                 "the patch in the webhook response has {} operations, at most {} are allowed",

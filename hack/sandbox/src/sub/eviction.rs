@@ -35,6 +35,10 @@ pub async fn evict(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
         }
     }
     let options = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
+    let dry = call.query.dry_run || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
+    if !dry {
+        target(api, call, &options["preconditions"]);
+    }
     let deletion = Call {
         kind: call.kind.clone(),
         path: crate::request::Path { subresource: String::new(), ..call.path.clone() },
@@ -47,6 +51,31 @@ pub async fn evict(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
     };
     delete::delete(api, &deletion).await?;
     Ok(call.representation.value(201, &created()))
+}
+
+/// Writes on the pod that it goes because it was asked to, as the API server does. Not on another pod of the name.
+fn target(api: &Api, call: &Call, preconditions: &Value) {
+    let uid = preconditions["uid"].as_str();
+    if preconditions["resourceVersion"].is_string() {
+        return;
+    }
+    while let Ok(live) = read::live(api, call) {
+        if uid.is_some_and(|uid| uid != meta::uid(&live.value)) {
+            return;
+        }
+        let mut next = live.value.clone();
+        let mut conditions = next["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.retain(|one| one["type"] != "DisruptionTarget");
+        conditions.push(json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastTransitionTime": api.clock.stamp(),
+        }));
+        next["status"]["conditions"] = conditions.into();
+        let key = (call.namespace().to_owned(), call.name().to_owned());
+        if api.store.put("pods", key, Expect::Revision(live.revision), next).is_ok() {
+            return;
+        }
+    }
 }
 
 /// Pods that no budget protects: ended, not started, or on their way out.

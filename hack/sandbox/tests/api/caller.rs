@@ -24,7 +24,7 @@ pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 /// No wait in these tests is longer; it ends only a test that would hang.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the server said.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Watchers that read nothing or go away: writers never wait, nothing is kept.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::Method;
 use muster_sandbox::Sandbox;
@@ -39,10 +39,8 @@ async fn a_stuck_watcher_never_blocks_writers_and_ends_with_410() {
     let mut raw = Wire::open(&sandbox).await;
     raw.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
     eventually("three watchers", async || sandbox.api().store.watchers("configmaps") == 3).await;
-    let start = Instant::now();
+    // Were a writer to wait for them, this would not end: nobody reads.
     flood(&sandbox, 50_000);
-    let took = start.elapsed();
-    assert!(took < Duration::from_secs(10), "50,000 writes took {took:?}");
     assert_eq!(sandbox.api().store.watchers("configmaps"), 0, "all three were too slow");
     for watch in [&mut in_process, &mut over_http] {
         let (mut last, mut events) = (json!(null), 0);

@@ -97,3 +97,24 @@ async fn a_patch_gets_the_time_of_its_last_change() -> Result<()> {
         })
         .await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_created_right_after_its_runtime_is_taken() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            for number in 0..20 {
+                let name = format!("fresh-{number}");
+                let mut runtime = torch(&name, held());
+                if number % 2 == 0 {
+                    runtime["kind"] = json!("TrainingRuntime");
+                }
+                let mut one = job(&name, &name, 1);
+                one["spec"]["runtimeRef"]["kind"] = runtime["kind"].clone();
+                world.create_object(runtime).await?;
+                world.create_object(one).await?;
+            }
+            Ok(())
+        })
+        .await
+}

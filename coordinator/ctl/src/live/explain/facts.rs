@@ -244,6 +244,7 @@ impl<'a> Facts<'a> {
         });
         facts.leaving = for_it.collect();
         facts.help = advice::group(self, id, &facts);
+        facts.help.extend(job.remarks.iter().cloned());
         Some(facts)
     }
 

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
     input::{Container, Meta, NodeResourceTopology, Pod, ResourceList},
     quantity::Quantity,
     snapshot::{CPU, Dimensions, MEMORY, Vector, amount_of, at},
 };
+
+/// Where a pod says the zones that were chosen for it.
+pub(super) const PREDICTED: &str = "kai.scheduler/numa-placement-predicted";
 
 /// How strictly a node aligns pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +88,32 @@ impl Zones {
         let (policy, by_pod) = policy(topology);
         Some(Self { policy, by_pod, zones, aware })
     }
+
+    /// The zones of a pod as its annotation says them; none if it has none.
+    pub(super) fn mark(
+        &self,
+        placement: &[(usize, usize, f64)],
+        dimensions: &Dimensions,
+    ) -> Option<String> {
+        let mut parts: BTreeMap<usize, BTreeMap<usize, f64>> = BTreeMap::new();
+        for (zone, i, amount) in placement {
+            *parts.entry(*zone).or_default().entry(*i).or_default() += amount;
+        }
+        // Amounts are in the unit of their dimension: whole ones, or thousandths.
+        let written = |(i, amount): (usize, f64)| {
+            let name = dimensions.name(i);
+            let one = amount_of(dimensions, name, i, Quantity::whole(1));
+            let unit = if one > 1.0 { "m" } else { "" };
+            (name.to_owned(), format!("{amount:.0}{unit}"))
+        };
+        let part = |(zone, amounts): (usize, BTreeMap<usize, f64>)| {
+            let zone = &self.zones.get(zone)?.name;
+            let amount: BTreeMap<String, String> = amounts.into_iter().map(written).collect();
+            Some(json!({"zone": zone, "amount": amount}))
+        };
+        let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
+        (!parts.is_empty()).then(|| serde_json::Value::from(parts).to_string())
+    }
 }
 
 fn policy(topology: &NodeResourceTopology) -> (Policy, bool) {
@@ -132,8 +162,7 @@ pub fn placement_of(
         let parts: Vec<Part> = serde_json::from_str(meta.annotations.get(name)?).ok()?;
         (!parts.is_empty()).then_some(parts)
     };
-    let marks = read("kai.scheduler/numa-placement-observed")
-        .or_else(|| read("kai.scheduler/numa-placement-predicted"));
+    let marks = read("kai.scheduler/numa-placement-observed").or_else(|| read(PREDICTED));
     let mut placement = Vec::new();
     for part in marks.unwrap_or_default() {
         let Some(zone) = zones.zones.iter().position(|zone| zone.name == part.zone) else {

@@ -38,6 +38,21 @@ async fn refusal(store: &Arc<Store>) -> Status {
 }
 
 #[tokio::test]
+async fn a_patch_of_nothing_changes_nothing() {
+    for operations in [json!([]), Value::Null] {
+        let store = store();
+        let nothing = operations.clone();
+        let hook = Webhook::start(&["127.0.0.1"], move |request| patch(request, &nothing)).await;
+        let url = format!("https://{}/mutate", hook.address);
+        configure(&store, MUTATING, "a", &url, &hook.ca, json!({}));
+        let user = User::admin();
+        let mut attempt = create(&user, "configmaps", config_map(json!({"a": "b"})));
+        admission(&store).mutate(&mut attempt).await.unwrap();
+        assert_eq!(attempt.object, Some(config_map(json!({"a": "b"}))), "{operations}");
+    }
+}
+
+#[tokio::test]
 async fn mutating_webhooks_run_in_order_and_see_each_others_changes() {
     let store = store();
     let first = Webhook::start(&["127.0.0.1"], |request| {

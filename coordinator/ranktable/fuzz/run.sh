@@ -1,1 +1,0 @@
-../../../agent/fuzz/run.sh
