@@ -187,6 +187,7 @@ fn counted() -> Result<String> {
     placement.waits("any");
     placement.struck(0);
     placement.restarts("any");
+    placement.asked_for_usage(true);
     placement.register(&mut registry);
     let streams = hub::metrics::Metrics::default();
     let any = hub::metrics::Reason { reason: "any".to_owned() };
