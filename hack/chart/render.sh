@@ -37,7 +37,7 @@ render_all() {
     check "ModelServings without a scheduler are ours" renders serving 'default: muster-scheduler'
     check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true
     check "and stays the default of the definition" renders kthena2 'default: volcano' --set modelserving.kthenaCompatibility=true
-    check "who keeps another scheduler gets no default" lacks keeps 'muster-scheduler"' --set scheduler.default=false
+    check "who keeps another scheduler gets no default" lacks keeps '--default-scheduler|default: muster' --set scheduler.default=false
     check "the package holds what the folder links to" packaged
 }
 
@@ -48,11 +48,11 @@ renders() {
     render "$name" muster-system "$@" && grep -qF -- "$words" "$work/$name.yaml"
 }
 
-# lacks NAME WORDS OPTION...: no flag or default that is rendered has these words.
+# lacks NAME PATTERN OPTION...: no line of what is rendered is like this.
 lacks() {
-    local name=$1 words=$2
+    local name=$1 pattern=$2
     shift 2
-    render "$name" muster-system "$@" && ! grep -E -- '--default-scheduler|default: muster' "$work/$name.yaml"
+    render "$name" muster-system "$@" && ! grep -E -- "$pattern" "$work/$name.yaml"
 }
 
 no_muster_system() {

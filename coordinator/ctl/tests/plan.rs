@@ -90,7 +90,7 @@ fn objects_are_printed_as_the_controller_makes_them() {
 fn pod_groups_are_made_where_the_cluster_knows_them() {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(root().join("docs/examples/modelserving-vllm.yaml"));
-    let gang = text.unwrap().replace("schedulerName: default-scheduler", "schedulerName: volcano");
+    let gang = text.unwrap().replace("schedulerName: muster-scheduler", "schedulerName: volcano");
     let gang =
         gang.replace("  template:\n    roles:", "  template:\n    gangPolicy: {}\n    roles:");
     std::fs::write(folder.path().join("gang.yaml"), gang).unwrap();
