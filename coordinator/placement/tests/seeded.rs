@@ -19,7 +19,7 @@ use world::World;
 /// Seeds that are tried.
 const SEEDS: u64 = 40;
 /// Seeds that are tried with queues that have limits.
-const LIMITED_SEEDS: u64 = 80;
+const LIMITED_SEEDS: u64 = 40;
 /// Steps of one run.
 const STEPS: usize = 250;
 

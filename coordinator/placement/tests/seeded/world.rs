@@ -42,7 +42,6 @@ pub enum Order {
     Make(Make),
     Mark(Mark),
     Release(Release),
-    Clear(Release),
 }
 
 pub enum Heard {
@@ -93,7 +92,7 @@ impl World {
         world.begin();
         // Queues with limits are full from the beginning.
         if rules.iter().any(Rule::is_limited) {
-            (0..8).for_each(|_| world.add_gang());
+            (0..12).for_each(|_| world.add_gang());
         }
         world
     }
@@ -132,6 +131,7 @@ impl World {
             self.pass(SignedDuration::from_secs(10));
             self.cycle();
             self.share();
+            self.check("while it calms down");
         }
     }
 
@@ -211,19 +211,21 @@ impl World {
     fn add_gang(&mut self) {
         self.made += 1;
         let group = format!("g{}", self.made);
-        let least = self.dice(3) as u32 + 1;
+        // Where limits are looked at, many small ones: they take from one another often.
+        let limited = self.rules.iter().any(Rule::is_limited);
+        let least = self.dice(if limited { 2 } else { 3 }) as u32 + 1;
         let leaves = queues::leaves(self.rules);
         let queue = leaves[self.dice(leaves.len() as u64) as usize];
         let priority = PRIORITIES[self.dice(PRIORITIES.len() as u64) as usize].0;
         let spec = Group { least, queue, priority };
         self.groups.insert(group.clone(), spec);
         self.heard.push_back(Heard::Put(Box::new(group_object(&group, &spec))));
-        let part = (self.dice(2) == 0).then(|| Part {
+        let part = (self.dice(if limited { 5 } else { 2 }) == 0).then(|| Part {
             percent: [25, 40, 50, 60][self.dice(4) as usize],
             count: [1, 1, 1, 2][self.dice(4) as usize],
             ..Part::default()
         });
-        let devices = if part.is_some() { 0 } else { 1 << self.dice(3) };
+        let devices = if part.is_some() { 0 } else { 1 << self.dice(if limited { 2 } else { 3 }) };
         for number in 0..least + self.dice(2) as u32 {
             let name = format!("{group}-{number}");
             let truth = Truth {
@@ -265,14 +267,12 @@ impl World {
         let order = self.orders.swap_remove(at);
         let fault = if fails { self.dice(8) } else { 7 };
         let done = match &order {
-            Order::Bind(bind) if fault == 0 && bind.share.is_some() => self.label(bind),
             _ if fault == 0 => Outcome::Failed("429".to_owned()),
             Order::Bind(bind) => self.bind(bind),
             Order::Evict(evict) => self.evict(evict),
             Order::Make(make) => self.make(make),
             Order::Mark(mark) => self.mark(mark),
             Order::Release(release) => self.release(release),
-            Order::Clear(release) => self.clear(release),
         };
         // It may have been done though nobody hears of it.
         let answer = if fault == 1 { Outcome::Unsure("no answer".to_owned()) } else { done };
@@ -287,7 +287,6 @@ impl World {
             Order::Make(make) => self.cluster.made(&make.spot, &answer, self.now),
             Order::Mark(mark) => self.cluster.marked(&mark.pod, &mark.uid, &answer, self.now),
             Order::Release(one) => self.cluster.released(&one.pod, &one.uid, &answer, self.now),
-            Order::Clear(one) => self.cluster.cleared(&one.pod, &one.uid, &answer, self.now),
         }
     }
 
