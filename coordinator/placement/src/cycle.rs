@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
-use muster_scheduler::input::{Named, Pod};
+use muster_scheduler::input::{Named, Pod, Unconfirmed};
+use muster_scheduler::plugin::proportion::over_capacity;
 use muster_scheduler::reason::{Eviction, Reason};
 use muster_scheduler::snapshot::{Snapshot, build};
 
@@ -19,6 +20,14 @@ use crate::sharing;
 /// Keeps a pod out of a cycle whose binding was given up a moment ago.
 const RESTING: &str = "muster.dev/binding-failed";
 
+/// A group whose promise comes true.
+#[derive(Default)]
+struct Due {
+    pods: Vec<Name>,
+    /// Those that can go out at once; the others wait for a device that is held for them.
+    binds: Vec<Bind>,
+}
+
 // === impl Cluster ===
 
 impl Cluster {
@@ -26,8 +35,12 @@ impl Cluster {
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
         self.flights.wake(now);
         self.recall();
-        let binds = self.keep_promises(now);
-        let snapshot = self.snapshot(now);
+        let due = self.keep_promises(now);
+        let mut snapshot = self.snapshot(now);
+        let (binds, fallen) = self.within_queues(due, &snapshot);
+        if fallen {
+            snapshot = self.snapshot(now);
+        }
         let decisions = decide(&snapshot, &self.settings.config, now);
         drop(snapshot);
         let mut cycle = Cycle { binds, decisions, ..Cycle::default() };
@@ -67,6 +80,7 @@ impl Cluster {
     pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
         let leaving = self.leave(now);
         let gated = self.gate();
+        let astray = self.astray();
         let held = self.hold_devices(now);
         let mut requests: Vec<_> = self.requests.values().cloned().collect();
         requests.extend(self.flights.requests());
@@ -80,9 +94,12 @@ impl Cluster {
                 pod.spec.scheduling_gates.retain(|gate| gate.name != RESTING);
             }
         }
-        for pod in leaving {
+        for pod in leaving.into_iter().chain(astray) {
             if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
-                pod.metadata.deletion_timestamp = None;
+                if pod.unconfirmed == Some(Unconfirmed::Eviction) {
+                    pod.metadata.deletion_timestamp = None;
+                }
+                pod.unconfirmed = None;
             }
         }
         snapshot
@@ -95,22 +112,38 @@ impl Cluster {
             let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
             if pod.metadata.deletion_timestamp.is_none() {
                 pod.metadata.deletion_timestamp = Some(now);
+                pod.unconfirmed = Some(Unconfirmed::Eviction);
                 untold.push(name);
             }
         }
         untold
     }
 
-    /// Keeps out pods that rest, and those on their way to a node that has vanished: they may get there.
-    fn gate(&mut self) -> Vec<Name> {
-        let mut gated = Vec::new();
-        let vanished = |name: &Name, uid: &str| {
+    /// Pods on their way to a node that has vanished: they may get there, and are not decided on.
+    fn astray(&mut self) -> Vec<Name> {
+        let vanished = |(name, uid): &(&Name, &str)| {
             self.flights.node(name, uid).is_some_and(|node| self.node(node).is_none())
         };
-        let resting = self.flights.resting().map(|(name, rest)| (name, rest.uid.as_str()));
-        let astray = self.flights.pods().filter(|(name, uid)| vanished(name, uid));
+        let astray = self.flights.pods().filter(vanished);
+        let astray: Vec<(Name, String)> =
+            astray.map(|(name, uid)| (name.clone(), uid.to_owned())).collect();
+        let mut marked = Vec::new();
+        for (name, uid) in astray {
+            let pod = self.pods.get_mut(&mut self.input.pods, &name);
+            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == uid) {
+                pod.unconfirmed = Some(Unconfirmed::Binding);
+                marked.push(name);
+            }
+        }
+        marked
+    }
+
+    /// Keeps out pods that rest.
+    fn gate(&mut self) -> Vec<Name> {
+        let mut gated = Vec::new();
+        let resting = self.flights.resting();
         let out: Vec<(Name, String)> =
-            resting.chain(astray).map(|(name, uid)| (name.clone(), uid.to_owned())).collect();
+            resting.map(|(name, rest)| (name.clone(), rest.uid.clone())).collect();
         for (name, uid) in &out {
             let pod = self.pods.get_mut(&mut self.input.pods, name);
             if let Some(pod) = pod.filter(|pod| pod.metadata.uid == *uid) {
@@ -121,8 +154,9 @@ impl Cluster {
         gated
     }
 
-    /// Drops promises that do not stand any more; binds those whose last pod has left.
-    fn keep_promises(&mut self, now: Timestamp) -> Vec<Bind> {
+    /// Drops promises that do not stand any more. Those whose last pod has left, with room on their nodes, are as
+    /// good as bound from now on.
+    fn keep_promises(&mut self, now: Timestamp) -> Vec<Due> {
         if self.promises.is_empty() {
             return Vec::new();
         }
@@ -132,12 +166,14 @@ impl Cluster {
             |pod: &Name, uid: &str| self.pod(pod).is_none_or(|pod| pod.metadata.uid != uid);
         let due = promises.due(has_left, |promise| self.is_held_back(promise));
         self.promises = promises;
-        let mut binds = Vec::new();
+        let mut groups = Vec::new();
         for promise in due {
             if !self.has_room(&promise) {
                 continue;
             }
+            let mut group = Due::default();
             for (pod, place) in promise.places {
+                group.pods.push(pod.clone());
                 let bind = Bind {
                     pod,
                     uid: place.uid,
@@ -148,10 +184,35 @@ impl Cluster {
                     attempt: 0,
                 };
                 self.flights.begin(bind.clone());
-                binds.extend(self.hold_for(bind, now));
+                group.binds.extend(self.hold_for(bind, now));
+            }
+            groups.push(group);
+        }
+        groups
+    }
+
+    /// Calls back those groups that their queues have no room for any more: they are decided on anew. The bindings of
+    /// the others, and whether there are such groups.
+    fn within_queues(&mut self, groups: Vec<Due>, snapshot: &Snapshot) -> (Vec<Bind>, bool) {
+        if groups.is_empty() {
+            return (Vec::new(), false);
+        }
+        let names = |group: &Due| group.pods.iter().map(object::shown).collect();
+        let names: Vec<Vec<String>> = groups.iter().map(names).collect();
+        let refused = over_capacity(snapshot, &self.settings.config, &names);
+        let (mut binds, mut fallen) = (Vec::new(), false);
+        for (group, refusal) in groups.into_iter().zip(refused) {
+            if refusal.is_none() {
+                binds.extend(group.binds);
+                continue;
+            }
+            fallen = true;
+            for pod in &group.pods {
+                self.flights.end(pod);
+                self.reservations.forget(pod);
             }
         }
-        binds
+        (binds, fallen)
     }
 
     /// Whether the group and its nodes are still as they were.

@@ -1,32 +1,46 @@
 //! Runs of the scheduler against an API that fails, lags and forgets, each replayable from its seed:
 //! `MUSTER_SEED=17 cargo test -p muster-placement --test seeded`.
 //!
-//! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts. And in the end,
-//! when everything has been heard and nothing fails any more: no gang is half-bound, pods that share a device were told the one that
-//! is held for them, and none is held for nobody.
+//! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts, and no queue has
+//! more than its limit, nor has a queue above it. And in the end, when everything has been heard and nothing fails any more: no gang is half-bound, pods that share a
+//! device were told the one that is held for them, and none is held for nobody.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[path = "seeded/queues.rs"]
+mod queues;
 #[path = "seeded/shared.rs"]
 mod shared;
 #[path = "seeded/world.rs"]
 mod world;
 
+use queues::{FREE, Rule, limited};
 use world::World;
 
 /// Seeds that are tried.
 const SEEDS: u64 = 40;
+/// Seeds that are tried with queues that have limits.
+const LIMITED_SEEDS: u64 = 40;
 /// Steps of one run.
 const STEPS: usize = 250;
 
-#[test]
-fn whatever_fails_no_device_is_given_twice_and_no_gang_stays_half_bound() {
+/// How much happened.
+#[derive(Debug, Default)]
+struct Sum {
+    bound: usize,
+    evicted: usize,
+    killed: usize,
+    failed: usize,
+    reservations: usize,
+}
+
+fn run(seeds: u64, rules: impl Fn(u64) -> &'static [Rule]) -> Sum {
     let seeds = match std::env::var("MUSTER_SEED").ok().and_then(|text| text.parse().ok()) {
         Some(seed) => seed..seed + 1,
-        None => 0..SEEDS,
+        None => 0..seeds,
     };
-    let (mut bound, mut evicted, mut killed, mut failed, mut reservations) = (0, 0, 0, 0, 0);
+    let mut sum = Sum::default();
     for seed in seeds {
-        let mut world = World::new(seed);
+        let mut world = World::new(seed, rules(seed));
         for step in 0..STEPS {
             world.step();
             world.check(&format!("seed {seed}, step {step}"));
@@ -35,16 +49,25 @@ fn whatever_fails_no_device_is_given_twice_and_no_gang_stays_half_bound() {
         world.check(&format!("seed {seed}, at the end"));
         world.check_gangs(&format!("seed {seed}, at the end"));
         world.check_reservations(&format!("seed {seed}, at the end"));
-        reservations += world.reservations;
-        bound += world.bound;
-        evicted += world.evicted;
-        killed += world.killed;
-        failed += world.failed;
+        sum.reservations += world.reservations;
+        sum.bound += world.bound;
+        sum.evicted += world.evicted;
+        sum.killed += world.killed;
+        sum.failed += world.failed;
     }
-    println!(
-        "{bound} bindings, {reservations} reservations, {evicted} evictions, {killed} coordinators killed, {failed} answers that \
-         failed"
-    );
+    println!("{sum:?}");
+    sum
+}
+
+#[test]
+fn whatever_fails_no_device_is_given_twice_and_no_gang_stays_half_bound() {
+    let sum = run(SEEDS, |_| FREE);
     // A run in which nothing happens shows nothing.
-    assert!(bound > 0 && killed > 0 && failed > 0 && reservations > 0);
+    assert!(sum.bound > 0 && sum.killed > 0 && sum.failed > 0 && sum.reservations > 0);
+}
+
+#[test]
+fn whatever_fails_no_queue_and_no_queue_above_it_ever_has_more_than_its_limit() {
+    let sum = run(LIMITED_SEEDS, limited);
+    assert!(sum.bound > 0 && sum.evicted > 0 && sum.killed > 0 && sum.failed > 0);
 }

@@ -43,7 +43,7 @@ pub use self::{
     numa::{Attribute, NodeResourceTopology, Zone, ZoneResource},
     pod::{
         Container, ContainerPort, ExtendedClaimStatus, Named, Phase, Pod, PodClaim, PodClaimStatus,
-        PodSpec, PodStatus, TopologySpreadConstraint,
+        PodSpec, PodStatus, TopologySpreadConstraint, Unconfirmed,
     },
     pod_group::{
         COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, GroupCondition, KAI_GROUP,

@@ -135,6 +135,12 @@ impl State {
                 state.put(snapshot, id, node);
             }
         }
+        // A pod on a node that nobody knows, or on its way to one, is its queue's all the same.
+        for (id, task) in snapshot.tasks.entries() {
+            if task.node.is_none() && task.status.is_active() {
+                state.tasks[id].accepted = weight(snapshot, task);
+            }
+        }
         for node in state.nodes.iter_mut() {
             node.hold_promised();
         }
@@ -281,6 +287,15 @@ fn given_claims(snapshot: &Snapshot, task: &Task) -> Option<Arc<[Claimed]>> {
         Some(Claimed { claim: it.claim, devices: given.devices.clone() })
     });
     Some(given.collect())
+}
+
+/// What a pod counts against its queue where the snapshot has it.
+pub(crate) fn weight(snapshot: &Snapshot, task: &Task) -> Quantities {
+    let gpu_memory = match task.node {
+        Some(node) => snapshot.nodes[node].gpu_memory,
+        None => snapshot.min_gpu_memory.unwrap_or(i64::MAX),
+    };
+    accepted(&snapshot.classes[task.class], gpu_memory)
 }
 
 /// What a pod counts on a node, where a device has so much memory.

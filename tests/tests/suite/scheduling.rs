@@ -3,6 +3,7 @@
 mod faults;
 mod gangs;
 pub mod ledger;
+mod limits;
 mod reasons;
 mod room;
 mod sharing;

@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use muster_placement::object::{Name, name};
 use muster_placement::reservation::{Make, Mark, Release};
 use muster_placement::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
-use muster_scheduler::input::{Node, Pod, PodGroup, Queue};
+use muster_scheduler::input::{Node, Pod, PodGroup};
 use serde_json::json;
 
+use super::queues::{self, PRIORITIES, Rule};
 use super::shared::{Part, Reserved};
 
 const DEVICE: &str = "nvidia.com/gpu";
@@ -19,12 +20,20 @@ const NODES: usize = 5;
 #[derive(Clone, Debug)]
 pub struct Truth {
     pub uid: String,
-    group: String,
-    devices: u32,
+    pub group: String,
+    pub devices: u32,
     /// Which part of devices, if it does not ask for whole ones.
     pub part: Option<Part>,
     pub node: Option<String>,
     pub leaving: bool,
+}
+
+/// A group as the API server knows it.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    least: u32,
+    queue: &'static str,
+    priority: &'static str,
 }
 
 pub enum Order {
@@ -45,7 +54,8 @@ pub struct World {
     random: u64,
     pub now: Timestamp,
     pub pods: BTreeMap<String, Truth>,
-    groups: BTreeMap<String, (u32, &'static str)>,
+    groups: BTreeMap<String, Group>,
+    pub rules: &'static [Rule],
     pub nodes: BTreeSet<String>,
     pub cluster: Cluster,
     pub heard: VecDeque<Heard>,
@@ -60,12 +70,13 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, rules: &'static [Rule]) -> Self {
         let mut world = Self {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             now: "2026-01-01T00:00:00Z".parse().unwrap(),
             pods: BTreeMap::new(),
             groups: BTreeMap::new(),
+            rules,
             nodes: (0..NODES).map(|number| format!("n{number}")).collect(),
             cluster: Cluster::new(Settings::default()),
             heard: VecDeque::new(),
@@ -79,6 +90,10 @@ impl World {
             failed: 0,
         };
         world.begin();
+        // Queues with limits are full from the beginning.
+        if rules.iter().any(Rule::is_limited) {
+            (0..12).for_each(|_| world.add_gang());
+        }
         world
     }
 
@@ -116,6 +131,7 @@ impl World {
             self.pass(SignedDuration::from_secs(10));
             self.cycle();
             self.share();
+            self.check("while it calms down");
         }
     }
 
@@ -131,11 +147,17 @@ impl World {
             assert!(used <= DEVICES, "{when}: {used} devices of {node} are given");
         }
         self.check_parts(when);
+        self.check_limits(when);
+    }
+
+    /// The queue of a group.
+    pub fn queue_of(&self, group: &str) -> &'static str {
+        self.groups.get(group).map_or("", |group| group.queue)
     }
 
     /// Every gang has what it needs, or nothing.
     pub fn check_gangs(&self, when: &str) {
-        for (group, (least, _)) in &self.groups {
+        for (group, Group { least, .. }) in &self.groups {
             let of = |pod: &&Truth| pod.group == *group && pod.node.is_some() && !pod.leaving;
             let placed = self.pods.values().filter(of).count();
             let well = placed == 0 || placed >= *least as usize;
@@ -169,18 +191,14 @@ impl World {
         self.pass(SignedDuration::from_hours(hours));
         self.heard.clear();
         self.cluster = Cluster::new(Settings::default());
-        let free = json!({"quota": -1, "overQuotaWeight": 1, "limit": -1});
-        for (queue, quota) in [("low", 0), ("high", 8)] {
-            let gpu = json!({"quota": quota, "overQuotaWeight": 1, "limit": -1});
-            let queue = json!({"metadata": {"name": queue},
-                "spec": {"resources": {"cpu": free, "memory": free, "gpu": gpu}}});
-            self.cluster.put(Object::Queue(serde_json::from_value::<Queue>(queue).unwrap()));
+        for object in queues::objects(self.rules) {
+            self.cluster.put(object);
         }
         for node in self.nodes.clone() {
             self.cluster.put(node_object(&node));
         }
-        for (group, (least, queue)) in &self.groups {
-            self.cluster.put(group_object(group, *least, queue));
+        for (name, group) in &self.groups {
+            self.cluster.put(group_object(name, group));
         }
         for (pod, truth) in &self.pods {
             self.cluster.put(pod_object(pod, truth, self.now));
@@ -193,16 +211,21 @@ impl World {
     fn add_gang(&mut self) {
         self.made += 1;
         let group = format!("g{}", self.made);
-        let least = self.dice(3) as u32 + 1;
-        let queue = if self.dice(2) == 0 { "low" } else { "high" };
-        self.groups.insert(group.clone(), (least, queue));
-        self.heard.push_back(Heard::Put(Box::new(group_object(&group, least, queue))));
-        let part = (self.dice(2) == 0).then(|| Part {
+        // Where limits are looked at, many small ones: they take from one another often.
+        let limited = self.rules.iter().any(Rule::is_limited);
+        let least = self.dice(if limited { 2 } else { 3 }) as u32 + 1;
+        let leaves = queues::leaves(self.rules);
+        let queue = leaves[self.dice(leaves.len() as u64) as usize];
+        let priority = PRIORITIES[self.dice(PRIORITIES.len() as u64) as usize].0;
+        let spec = Group { least, queue, priority };
+        self.groups.insert(group.clone(), spec);
+        self.heard.push_back(Heard::Put(Box::new(group_object(&group, &spec))));
+        let part = (self.dice(if limited { 5 } else { 2 }) == 0).then(|| Part {
             percent: [25, 40, 50, 60][self.dice(4) as usize],
             count: [1, 1, 1, 2][self.dice(4) as usize],
             ..Part::default()
         });
-        let devices = if part.is_some() { 0 } else { 1 << self.dice(3) };
+        let devices = if part.is_some() { 0 } else { 1 << self.dice(if limited { 2 } else { 3 }) };
         for number in 0..least + self.dice(2) as u32 {
             let name = format!("{group}-{number}");
             let truth = Truth {
@@ -354,10 +377,10 @@ fn node_object(node: &str) -> Object {
     Object::Node(serde_json::from_value::<Node>(node).unwrap())
 }
 
-fn group_object(group: &str, least: u32, queue: &str) -> Object {
+fn group_object(name: &str, group: &Group) -> Object {
     let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2",
-        "metadata": {"name": group, "namespace": "team", "uid": group},
-        "spec": {"minMember": least, "queue": queue}});
+        "metadata": {"name": name, "namespace": "team", "uid": name},
+        "spec": {"minMember": group.least, "queue": group.queue, "priorityClassName": group.priority}});
     Object::PodGroup(Box::new(serde_json::from_value::<PodGroup>(group).unwrap()))
 }
 

@@ -14,7 +14,9 @@ pub(super) fn run(session: &mut Session<'_>) {
             continue;
         }
         let now = session.snapshot.now;
-        let since = *session.state.jobs[job].stale_since.get_or_insert(now);
+        // A mark that another clock has written may be of the future: the wait begins now then, not when that comes.
+        let since = session.state.jobs[job].stale_since.map_or(now, |since| since.min(now));
+        session.state.jobs[job].stale_since = Some(since);
         let spec = &session.snapshot.jobs[job];
         let grace = spec
             .staleness_grace

@@ -5,16 +5,20 @@
 
 mod capacity;
 pub mod division;
+mod promised;
 mod queue_order;
 mod reclaim;
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
+pub use self::promised::over_capacity;
+
 use crate::{
     framework::{Plugin, Point, QueueSide, Scenario, View},
     reason::{NodeRefusal, Refusal},
     snapshot::{
-        GpuKind, Id, JobId, NodeId, Quantities, QueueId, Status, Table, TaskId, minus, plus,
+        GpuKind, Id, JobId, NodeId, Quantities, QueueId, Snapshot, Status, Table, TaskId, minus,
+        plus,
     },
     state::Gang,
 };
@@ -35,6 +39,9 @@ pub struct QueueShare {
     pub allocated: Quantities,
     /// Of that, what pods have that nobody can preempt.
     pub fixed: Quantities,
+    /// What pods still have whose eviction is ordered and not confirmed. It counts against the limit alone: the
+    /// eviction may be refused, and then the queue has it as before.
+    pub evicting: Quantities,
     /// What its pods ask for.
     pub request: Quantities,
 }
@@ -52,6 +59,11 @@ pub struct Proportion {
 // === impl QueueShare ===
 
 impl QueueShare {
+    /// What counts against its limit.
+    fn held(&self) -> Quantities {
+        plus(self.allocated, self.evicting)
+    }
+
     /// What it may have before others may take it back.
     pub fn allocatable(&self) -> Quantities {
         let mut out = [0.0; 3];
@@ -79,6 +91,11 @@ pub(crate) fn compare(a: f64, b: f64) -> Ordering {
     }
 }
 
+/// A queue and all above it.
+fn ancestors(snapshot: &Snapshot, queue: Option<QueueId>) -> impl Iterator<Item = QueueId> {
+    std::iter::successors(queue, move |queue| snapshot.queues[*queue].parent)
+}
+
 /// Whether each amount is at most the other.
 pub(crate) fn within(a: Quantities, b: Quantities) -> bool {
     a.iter().zip(&b).all(|(a, b)| compare(*a, *b).is_le())
@@ -104,7 +121,7 @@ impl Proportion {
 
     /// A queue and all above it.
     fn up(view: View<'_>, queue: Option<QueueId>) -> impl Iterator<Item = QueueId> {
-        std::iter::successors(queue, move |queue| view.snapshot.queues[*queue].parent)
+        ancestors(view.snapshot, queue)
     }
 
     fn total(view: View<'_>) -> Quantities {
@@ -133,7 +150,15 @@ impl Proportion {
             let (job, state) = (&snapshot.jobs[job], &view.state.tasks[id]);
             let class = &snapshot.classes[task.class];
             let (amount, has) = match state.status {
-                status if status.is_allocated() => (state.accepted, true),
+                // A place that was promised in an earlier cycle weighs what it will weigh when it is taken.
+                status if status.is_active() => (state.accepted, true),
+                Status::Releasing if task.eviction_ordered => {
+                    for queue in Self::up(view, job.queue) {
+                        let share = &mut self.queues[queue];
+                        share.evicting = plus(share.evicting, state.accepted);
+                    }
+                    continue;
+                }
                 Status::Pending => {
                     let mut asked = class.quantities;
                     if let (GpuKind::Memory, Some(of)) = (class.gpu.kind, snapshot.min_gpu_memory) {

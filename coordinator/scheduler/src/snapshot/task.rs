@@ -105,6 +105,8 @@ pub struct Task {
     pub groups: Vec<GroupId>,
     /// When it was made.
     pub created: Option<Timestamp>,
+    /// Whether its eviction is ordered and not confirmed: its queue has it until then.
+    pub eviction_ordered: bool,
     /// Whether another scheduler placed it.
     pub foreign: bool,
     /// Whether it only holds a device for others to share.

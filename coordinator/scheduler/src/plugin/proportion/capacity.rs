@@ -4,11 +4,11 @@
 use crate::{
     framework::View,
     reason::{NodeRefusal, Reason, Refusal},
-    snapshot::{GpuKind, JobId, NodeId, Quantities, QueueId, Table, TaskId, ceil2, plus},
+    snapshot::{GpuKind, JobId, NodeId, Quantities, QueueId, Snapshot, Table, TaskId, ceil2, plus},
     state::memory_of,
 };
 
-use super::{Proportion, QueueShare, UNLIMITED};
+use super::{Proportion, QueueShare, UNLIMITED, ancestors};
 
 const NAMES: [&str; 3] = ["CPU (thousandths)", "memory (bytes)", "accelerators"];
 
@@ -31,7 +31,7 @@ pub(super) fn job(
         }
         asked = plus(asked, [cpu, memory, gpu]);
     }
-    check(view, queues, job, asked, limits)
+    check(snapshot, queues, job, asked, limits)
 }
 
 /// The same for one pod on one node, whose devices say what memory of them is.
@@ -65,7 +65,7 @@ fn fits(
     let spec = &view.snapshot.jobs[job];
     for queue in Proportion::up(view, spec.queue) {
         let share = &queues[queue];
-        if over(share.limit, share.allocated, asked).is_some()
+        if over(share.limit, share.held(), asked).is_some()
             || (!spec.preemptible && over(share.deserved, share.fixed, asked).is_some())
         {
             return Err(());
@@ -74,19 +74,19 @@ fn fits(
     Ok(())
 }
 
-fn check(
-    view: View<'_>,
+pub(super) fn check(
+    snapshot: &Snapshot,
     queues: &Table<QueueId, QueueShare>,
     job: JobId,
     asked: Quantities,
     limits: bool,
 ) -> Result<(), Refusal> {
-    let spec = &view.snapshot.jobs[job];
-    let name = |queue: QueueId| view.snapshot.queues[queue].name.as_str();
+    let spec = &snapshot.jobs[job];
+    let name = |queue: QueueId| snapshot.queues[queue].name.as_str();
     if limits {
-        for queue in Proportion::up(view, spec.queue) {
+        for queue in ancestors(snapshot, spec.queue) {
             let share = &queues[queue];
-            if let Some((what, limit, has, asks)) = over(share.limit, share.allocated, asked) {
+            if let Some((what, limit, has, asks)) = over(share.limit, share.held(), asked) {
                 let message = format!(
                     "queue {} may have {limit} {what} and has {has}; it asks for {asks}: raise the limit, or wait",
                     name(queue)
@@ -98,7 +98,7 @@ fn check(
     if spec.preemptible {
         return Ok(());
     }
-    for queue in Proportion::up(view, spec.queue) {
+    for queue in ancestors(snapshot, spec.queue) {
         let share = &queues[queue];
         if let Some((what, quota, has, asks)) = over(share.deserved, share.fixed, asked) {
             let message = format!(

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    input::{self, BindRequest, Phase, Pod},
+    input::{self, BindRequest, Phase, Pod, Unconfirmed},
     snapshot::{
         Class, ClassId, Devices, Job, JobId, Node, NodeId, PodKey, PodSet, PodSetId, Status, Table,
         Task, TaskId,
@@ -169,6 +169,7 @@ impl<'a> Builder<'a> {
             node,
             groups: names.iter().map(|name| self.group(name)).collect(),
             created: meta.creation_timestamp,
+            eviction_ordered: pod.unconfirmed == Some(Unconfirmed::Eviction),
             foreign: pod.spec.scheduler_name != self.parameters.scheduler_name,
             reservation,
             utility: reservation || app == "scaling-pod",
@@ -202,6 +203,7 @@ impl<'a> Builder<'a> {
             Phase::Pending if !pod.spec.node_name.is_empty() => Status::Bound,
             Phase::Pending if request.is_some_and(BindRequest::is_promise) => Status::Pipelined,
             Phase::Pending if request.is_some() => Status::Binding,
+            Phase::Pending if pod.unconfirmed == Some(Unconfirmed::Binding) => Status::Binding,
             Phase::Pending if !pod.spec.scheduling_gates.is_empty() => Status::Gated,
             Phase::Pending => Status::Pending,
             Phase::Succeeded => Status::Succeeded,
