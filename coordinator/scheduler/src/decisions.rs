@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{
     plugin::proportion::UNLIMITED,
     reason::{Eviction, Waiting},
-    snapshot::{Dimensions, FIRST_KIND, Quantities, devices},
+    snapshot::{Dimensions, FIRST_KIND, Quantities},
 };
 
 pub use self::{
@@ -126,8 +126,8 @@ pub struct Marks {
 impl Share {
     /// Of what queues share.
     pub fn new(of: &Quantities, dimensions: &Dimensions) -> Self {
-        let [cpu, memory, gpu] = totals(of);
-        let amounts = of.iter().skip(FIRST_KIND).copied();
+        let [cpu, memory, gpu] = totals(of, dimensions);
+        let amounts = kinds_of(of, dimensions);
         let kinds = match dimensions.kinds() {
             [_] => BTreeMap::new(),
             kinds => kinds.iter().cloned().zip(amounts).collect(),
@@ -137,9 +137,14 @@ impl Share {
 }
 
 /// Processors, memory, and accelerators of all kinds.
-pub(crate) fn totals(of: &Quantities) -> [f64; 3] {
+pub(crate) fn totals(of: &Quantities, dimensions: &Dimensions) -> [f64; 3] {
     let [cpu, memory, ..] = of;
     // Where one kind has no end, all together have none.
-    let endless = of.iter().skip(FIRST_KIND).any(|amount| *amount == UNLIMITED);
-    [*cpu, *memory, if endless { UNLIMITED } else { devices(of) }]
+    let endless = kinds_of(of, dimensions).any(|amount| amount == UNLIMITED);
+    [*cpu, *memory, if endless { UNLIMITED } else { kinds_of(of, dimensions).sum() }]
+}
+
+/// Accelerators of each kind that there is: places of kinds that are not there say nothing.
+fn kinds_of(of: &Quantities, dimensions: &Dimensions) -> impl Iterator<Item = f64> {
+    of.iter().copied().take(dimensions.shared()).skip(FIRST_KIND)
 }

@@ -133,7 +133,7 @@ impl Ledger {
             action: cause.action,
             beneficiary: cause.beneficiary.map(|job| snapshot.jobs[job].key()),
             lawful,
-            freed: totals(&before.accepted),
+            freed: totals(&before.accepted, &snapshot.dimensions),
             moved,
         };
         let decision = Decision {
