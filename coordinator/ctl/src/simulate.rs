@@ -85,6 +85,7 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
 fn shown(mut decisions: Decisions) -> Decisions {
     for share in decisions.fair_share.values_mut() {
         share.gpu = reported(share.gpu);
+        share.kinds.values_mut().for_each(|devices| *devices = reported(*devices));
     }
     decisions
 }

@@ -73,6 +73,7 @@ impl Default for Settings {
         let mut config = Config::default();
         config.params.scheduler_name = "muster-scheduler".to_owned();
         config.params.groups_by_namespace = true;
+        config.params.ignore_impossible_groups = true;
         Self {
             config,
             scheduler_names: vec!["muster-scheduler".to_owned()],

@@ -52,15 +52,18 @@ pub struct QueueStatus {
 }
 
 /// What a queue is due now, in whole numbers so that two can be compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FairShare {
-    /// Thousandths of devices; -1 is without end.
+    /// Thousandths of devices, of all kinds; -1 is without end.
     pub milli_gpu: i64,
     /// Thousandths of processors; -1 is without end.
     pub milli_cpu: i64,
     /// Bytes; -1 is without end.
     pub memory: i64,
+    /// Thousandths of devices by kind, where the cluster has several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub milli_devices: BTreeMap<String, i64>,
 }
 
 /// How all pod groups of the KAI dialect are.
@@ -119,6 +122,11 @@ pub fn queues(
             milli_gpu: milli(share.gpu, 1000.0),
             milli_cpu: milli(share.cpu, 1.0),
             memory: milli(share.memory, 1.0),
+            milli_devices: share
+                .kinds
+                .iter()
+                .map(|(kind, devices)| (kind.clone(), milli(*devices, 1000.0)))
+                .collect(),
         });
         all.entry((*queue).to_owned()).or_default().fair_share = fair_share;
     }

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
+    plugin::proportion::UNLIMITED,
     reason::{Eviction, Waiting},
-    snapshot::Quantities,
+    snapshot::{Dimensions, FIRST_KIND, Quantities},
 };
 
 pub use self::{
@@ -75,14 +76,17 @@ pub struct PodOutcome {
 }
 
 /// Amounts of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// Accelerators.
+    /// Accelerators, of all kinds.
     pub gpu: f64,
     /// Thousandths of processors.
     pub cpu: f64,
     /// Bytes.
     pub memory: f64,
+    /// Accelerators by kind, where there are several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, f64>,
 }
 
 /// What a cycle decides.
@@ -119,8 +123,28 @@ pub struct Marks {
 
 // === impl Share ===
 
-impl From<Quantities> for Share {
-    fn from([cpu, memory, gpu]: Quantities) -> Self {
-        Self { gpu, cpu, memory }
+impl Share {
+    /// Of what queues share.
+    pub fn new(of: &Quantities, dimensions: &Dimensions) -> Self {
+        let [cpu, memory, gpu] = totals(of, dimensions);
+        let amounts = kinds_of(of, dimensions);
+        let kinds = match dimensions.kinds() {
+            [_] => BTreeMap::new(),
+            kinds => kinds.iter().cloned().zip(amounts).collect(),
+        };
+        Self { gpu, cpu, memory, kinds }
     }
+}
+
+/// Processors, memory, and accelerators of all kinds.
+pub(crate) fn totals(of: &Quantities, dimensions: &Dimensions) -> [f64; 3] {
+    let [cpu, memory, ..] = of;
+    // Where one kind has no end, all together have none.
+    let endless = kinds_of(of, dimensions).any(|amount| amount == UNLIMITED);
+    [*cpu, *memory, if endless { UNLIMITED } else { kinds_of(of, dimensions).sum() }]
+}
+
+/// Accelerators of each kind that there is: places of kinds that are not there say nothing.
+fn kinds_of(of: &Quantities, dimensions: &Dimensions) -> impl Iterator<Item = f64> {
+    of.iter().copied().take(dimensions.shared()).skip(FIRST_KIND)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::snapshot::{Dimensions, Quantities};
+use crate::snapshot::Dimensions;
 
 /// What keeps a group waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -135,7 +135,7 @@ pub struct Eviction {
     /// Why it was lawful.
     pub lawful: String,
     /// What it freed: CPU, memory, accelerators.
-    pub freed: Quantities,
+    pub freed: [f64; 3],
     /// Whether the pod has another place.
     pub moved: bool,
 }

@@ -34,8 +34,8 @@ pub use self::{
     npu::{Choice as NpuChoice, Npu, Npus},
     queue::Queue,
     resource::{
-        CPU, Dimensions, GPU, MEMORY, PODS, Quantities, add, at, less_equal, minus, plus,
-        slice_profile, sub,
+        CPU, Dimensions, FIRST_KIND, GPU, KINDS, MEMORY, NOTHING, PODS, Quantities, add, at,
+        devices, is_kind, kind_of, less_equal, minus, plus, slice_profile, sub,
     },
     table::{
         ClaimId, ClassId, DeviceId, GroupId, Id, JobId, NodeId, PodSetId, QueueId, Table, TaskId,

@@ -11,8 +11,8 @@ use std::{rc::Rc, sync::Arc};
 use jiff::Timestamp;
 
 use crate::snapshot::{
-    Claimed, Class, GroupId, Id, JobId, NodeId, PodSetId, Quantities, Snapshot, Status, Table,
-    Task, TaskId,
+    Claimed, Class, Dimensions, GroupId, Id, JobId, NOTHING, NodeId, PodSetId, Quantities,
+    Snapshot, Status, Table, Task, TaskId,
 };
 
 pub use self::{
@@ -94,7 +94,7 @@ impl State {
                     node: task.node,
                     groups: task.groups.clone(),
                     tentative: false,
-                    accepted: [0.0; 3],
+                    accepted: NOTHING,
                     numa: task.numa.clone(),
                     npus: task.npus.clone(),
                     claims: given_claims(snapshot, task),
@@ -115,7 +115,7 @@ impl State {
                     stale_since: job.stale_since,
                     pending: 0,
                     succeeded: 0,
-                    allocated: [0.0; 3],
+                    allocated: NOTHING,
                     version: 0,
                 })
                 .collect(),
@@ -257,7 +257,7 @@ impl State {
         let class = &snapshot.classes[snapshot.tasks[task].class];
         let state = &mut self.tasks[task];
         if state.status.is_used() {
-            state.accepted = accepted(class, snapshot.nodes[node].gpu_memory);
+            state.accepted = accepted(&snapshot.dimensions, class, snapshot.nodes[node].gpu_memory);
         }
         let entry = OnNode {
             task,
@@ -295,12 +295,11 @@ pub(crate) fn weight(snapshot: &Snapshot, task: &Task) -> Quantities {
         Some(node) => snapshot.nodes[node].gpu_memory,
         None => snapshot.min_gpu_memory.unwrap_or(i64::MAX),
     };
-    accepted(&snapshot.classes[task.class], gpu_memory)
+    accepted(&snapshot.dimensions, &snapshot.classes[task.class], gpu_memory)
 }
 
 /// What a pod counts on a node, where a device has so much memory.
-fn accepted(class: &Class, gpu_memory: i64) -> Quantities {
-    let [cpu, memory, accelerators] = class.quantities;
+fn accepted(dimensions: &Dimensions, class: &Class, gpu_memory: i64) -> Quantities {
     if class.gpu.is_shared() {
         let portion = if class.gpu.memory > 0 {
             crate::snapshot::ceil2(class.gpu.memory as f64 / gpu_memory as f64)
@@ -308,8 +307,9 @@ fn accepted(class: &Class, gpu_memory: i64) -> Quantities {
             class.gpu.portion
         };
         let gpus = (portion * 100.0).round() * class.gpu.count as f64 / 100.0;
-        let others = accelerators - class.gpu.gpus() - class.gpu.claimed as f64;
-        return [cpu, memory, gpus + others];
+        return dimensions.with_gpus(class.quantities, |accelerators| {
+            gpus + (accelerators - class.gpu.gpus() - class.gpu.claimed as f64)
+        });
     }
-    [cpu, memory, accelerators]
+    class.quantities
 }

@@ -428,8 +428,8 @@ mod tests {
                 session.discard(&mut statement);
                 assert_eq!(numbers(&session.state), before);
                 assert_eq!(format!("{:?}", session.state.tasks), tasks);
-                let [cpu, memory, gpu] = session.queue_allocated(queue).unwrap();
-                let [cpu_before, memory_before, gpu_before] = share.unwrap();
+                let [cpu, memory, gpu, ..] = session.queue_allocated(queue).unwrap();
+                let [cpu_before, memory_before, gpu_before, ..] = share.unwrap();
                 assert_eq!((cpu, memory), (cpu_before, memory_before));
                 assert!((gpu - gpu_before).abs() < 1e-9);
             }

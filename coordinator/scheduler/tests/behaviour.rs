@@ -25,6 +25,8 @@ mod engine;
 mod extension;
 #[path = "invariants.rs"]
 mod invariants;
+#[path = "behaviour/kinds.rs"]
+mod kinds;
 #[path = "behaviour/laws.rs"]
 mod laws;
 #[path = "behaviour/load.rs"]

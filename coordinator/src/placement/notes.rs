@@ -246,10 +246,11 @@ impl Notes {
             "requested": written_as(asked, were()),
             "allocated": written_as(&status.allocated, were()),
             "allocatedNonPreemptible": written_as(&status.allocated_staying, were()),
-            "fairShare": status.fair_share,
+            "fairShare": fair_share(status, before),
         }});
         // What a leader before has written is not known, and not all of it may be so any more.
-        let unsaid = json!({"status": {"requested": null, "allocated": null, "allocatedNonPreemptible": null}});
+        let unsaid = json!({"status": {"requested": null, "allocated": null, "allocatedNonPreemptible": null,
+            "fairShare": null}});
         let patches = before.is_none().then_some(unsaid).into_iter().chain([patch]).collect();
         let name = muster_placement::object::name("", queue);
         self.write(
@@ -351,6 +352,25 @@ fn json_of(condition: &GroupCondition) -> Value {
     let GroupCondition { kind, status, reason, message, last_transition_time } = condition;
     json!({"type": kind, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": last_transition_time})
+}
+
+/// What a queue is due. Kinds of devices that are not there any more are taken out; what was written before is not
+/// known of a queue that is written for the first time, so the list begins anew then.
+fn fair_share(status: &QueueStatus, before: Option<&QueueStatus>) -> Value {
+    let mut share = json!(status.fair_share);
+    let kinds = |status: &QueueStatus| -> Vec<String> {
+        status.fair_share.iter().flat_map(|share| share.milli_devices.keys().cloned()).collect()
+    };
+    let now = kinds(status);
+    if let Some(fields) = share.as_object_mut().filter(|_| now.is_empty()) {
+        fields.insert("milliDevices".to_owned(), Value::Null);
+    }
+    for gone in before.map(kinds).unwrap_or_default() {
+        if let Some(kinds) = share.get_mut("milliDevices").and_then(Value::as_object_mut) {
+            kinds.entry(gone).or_insert(Value::Null);
+        }
+    }
+    share
 }
 
 /// Amounts by resource. A merge keeps what it does not name: what is none any more is named, as null.

@@ -206,6 +206,7 @@ fn scheduling(
     }
     cluster.config.params.scheduler_name = name;
     cluster.config.params.groups_by_namespace = true;
+    cluster.config.params.ignore_impossible_groups = true;
     cluster.scheduler_names = names.clone();
     settings.grouping.scheduler_names = names;
     Ok(settings)

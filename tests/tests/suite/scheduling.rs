@@ -2,6 +2,7 @@
 
 mod faults;
 mod gangs;
+mod kinds;
 pub mod ledger;
 mod limits;
 pub mod live;

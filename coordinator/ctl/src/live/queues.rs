@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use muster_scheduler::decisions::Share;
 use muster_scheduler::framework::Registry;
-use muster_scheduler::plugin::proportion::division::reported;
+use muster_scheduler::plugin::proportion::{division::reported, impossible_jobs};
 use muster_scheduler::session::Session;
-use muster_scheduler::snapshot::{JobId, Quantities, QueueId, ROOT, Snapshot, Status, plus};
+use muster_scheduler::snapshot::{
+    Dimensions, FIRST_KIND, JobId, NOTHING, Quantities, QueueId, ROOT, Snapshot, Status, plus,
+};
 use muster_scheduler::state::Gang;
 use serde::Serialize;
 
@@ -47,12 +50,16 @@ pub(crate) struct QueueRow {
 }
 
 /// Accelerators, processors, gibibytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Amounts {
+    /// Of all kinds.
     pub(crate) devices: f64,
     pub(crate) cpus: f64,
     pub(crate) memory_gib: f64,
+    /// Accelerators by kind, where the cluster has several.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) kinds: BTreeMap<String, f64>,
 }
 
 pub(crate) fn queues(args: &QueuesArgs, out: &mut dyn Write) -> Result<bool, Failure> {
@@ -91,18 +98,20 @@ pub(crate) fn rows(session: &Session<'_>) -> Vec<QueueRow> {
     next.reverse();
     while let Some((id, depth)) = next.pop() {
         let queue = &snapshot.queues[id];
-        let of = |sums: &[Quantities]| sums.get(id.0 as usize).copied().unwrap_or([0.0; 3]);
-        let fair = session.fair_share(id).unwrap_or([0.0; 3]);
+        let of = |sums: &[Quantities]| sums.get(id.0 as usize).copied().unwrap_or(NOTHING);
+        let mut fair = session.fair_share(id).unwrap_or(NOTHING);
+        fair.iter_mut().skip(FIRST_KIND).for_each(|devices| *devices = reported(*devices));
+        let amounts = |of: Quantities| Amounts::new(&of, &snapshot.dimensions);
         rows.push(QueueRow {
             name: queue.name.clone(),
             parent: queue.parent.map(|parent| snapshot.queues[parent].name.clone()),
             depth,
             priority: queue.priority,
-            quota: queue.deserved.into(),
-            limit: queue.limit.into(),
-            fair_share: [fair[0], fair[1], reported(fair[2])].into(),
-            allocated: session.queue_allocated(id).unwrap_or([0.0; 3]).into(),
-            requested: of(&requested).into(),
+            quota: amounts(queue.deserved),
+            limit: amounts(queue.limit),
+            fair_share: amounts(fair),
+            allocated: amounts(session.queue_allocated(id).unwrap_or(NOTHING)),
+            requested: amounts(of(&requested)),
             waiting_groups: waiting.get(id.0 as usize).copied().unwrap_or(0),
         });
         next.extend(queue.children.iter().rev().map(|child| (*child, depth + 1)));
@@ -113,13 +122,16 @@ pub(crate) fn rows(session: &Session<'_>) -> Vec<QueueRow> {
 /// By queue: what pods have and wait for, and how many groups wait.
 fn sums(session: &Session<'_>) -> (Vec<Quantities>, Vec<usize>) {
     let snapshot = session.snapshot;
-    let mut requested = vec![[0.0; 3]; snapshot.queues.len()];
+    let mut requested = vec![NOTHING; snapshot.queues.len()];
+    let impossible = impossible_jobs(snapshot);
     let mut waiting = vec![0; snapshot.queues.len()];
     for (id, task) in snapshot.tasks.entries() {
         let (Some(job), Some(_)) = (task.job, task.pod_set) else { continue };
         let state = &session.state.tasks[id];
         let amount = match state.status {
-            status if status.is_allocated() => state.accepted,
+            status if status.is_active() => state.accepted,
+            // What can never run asks for nothing that others could have.
+            Status::Pending if impossible.contains(&job) => continue,
             Status::Pending => session.task_request(id),
             _ => continue,
         };
@@ -189,6 +201,21 @@ fn below(rows: Vec<QueueRow>, name: &str) -> Vec<QueueRow> {
 
 fn print(rows: &[QueueRow], wide: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let name = |row: &QueueRow| format!("{}{}", STEP.repeat(row.depth), row.name);
+    let several = rows.iter().any(|row| !row.allocated.kinds.is_empty());
+    if !wide && several {
+        let head = ["QUEUE", "OF", ">QUOTA", ">LIMIT", ">FAIR", ">USED", ">ASKED", ">WAIT"];
+        let mut table = Table::new(head);
+        for row in rows {
+            for (at, [kind, quota, limit, fair, used, asked]) in
+                row.device_lines().into_iter().enumerate()
+            {
+                let once = |text: String| if at == 0 { text } else { String::new() };
+                let waiting = once(row.waiting_groups.to_string());
+                table.push([once(name(row)), kind, quota, limit, fair, used, asked, waiting]);
+            }
+        }
+        return table.print(true, out);
+    }
     if !wide {
         let head = ["QUEUE", ">QUOTA", ">LIMIT", ">FAIR", ">USED", ">ASKED", ">WAIT"];
         let mut table = Table::new(head);
@@ -224,25 +251,45 @@ fn print(rows: &[QueueRow], wide: bool, out: &mut dyn Write) -> std::io::Result<
 
 impl QueueRow {
     /// For each thing that queues share: its name, quota, limit, fair share, what they have, what they ask for.
-    pub(crate) fn lines(&self) -> [[String; 6]; 3] {
-        let of = [self.quota, self.limit, self.fair_share, self.allocated, self.requested];
-        let line = |kind: &str, amount: fn(Amounts) -> f64| {
-            let [quota, limit, fair, used, asked] = of.map(|amounts| number(amount(amounts)));
-            [kind.to_owned(), quota, limit, fair, used, asked]
-        };
-        [
-            line("devices", |amounts| amounts.devices),
-            line("cpus", |amounts| amounts.cpus),
-            line("memory GiB", |amounts| amounts.memory_gib),
-        ]
+    pub(crate) fn lines(&self) -> Vec<[String; 6]> {
+        let mut lines = self.device_lines();
+        lines.push(self.line("cpus", |amounts| amounts.cpus));
+        lines.push(self.line("memory GiB", |amounts| amounts.memory_gib));
+        lines
+    }
+
+    /// The same for accelerators alone: a line for each kind.
+    fn device_lines(&self) -> Vec<[String; 6]> {
+        if self.allocated.kinds.is_empty() {
+            return vec![self.line("devices", |amounts| amounts.devices)];
+        }
+        let kinds = self.allocated.kinds.keys();
+        kinds.map(|kind| self.line(kind, |amounts| amounts.of(Some(kind)))).collect()
+    }
+
+    fn line(&self, kind: &str, amount: impl Fn(&Amounts) -> f64) -> [String; 6] {
+        let of = [&self.quota, &self.limit, &self.fair_share, &self.allocated, &self.requested];
+        let [quota, limit, fair, used, asked] = of.map(|amounts| number(amount(amounts)));
+        [kind.to_owned(), quota, limit, fair, used, asked]
     }
 }
 
 // === impl Amounts ===
 
-impl From<Quantities> for Amounts {
-    fn from([cpu, memory, devices]: Quantities) -> Self {
+impl Amounts {
+    fn new(of: &Quantities, dimensions: &Dimensions) -> Self {
         let part = |amount: f64, of: f64| if amount < 0.0 { -1.0 } else { amount / of };
-        Self { devices, cpus: part(cpu, 1000.0), memory_gib: part(memory, GIB) }
+        let share = Share::new(of, dimensions);
+        Self {
+            devices: share.gpu,
+            cpus: part(share.cpu, 1000.0),
+            memory_gib: part(share.memory, GIB),
+            kinds: share.kinds,
+        }
+    }
+
+    /// Accelerators of a kind; of all, where there is one kind.
+    pub(crate) fn of(&self, kind: Option<&str>) -> f64 {
+        kind.and_then(|kind| self.kinds.get(kind)).copied().unwrap_or(self.devices)
     }
 }

@@ -121,6 +121,7 @@ impl World {
         // KAI takes a group of any namespace; a file of KAI's says how it was run.
         if document.scheduler_params.is_none() {
             config.params.groups_by_namespace = true;
+            config.params.ignore_impossible_groups = true;
         }
         let Document { mut input, .. } = document;
         for bad in &input.set_aside {

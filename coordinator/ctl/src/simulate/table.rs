@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use muster_scheduler::decisions::Action;
+use muster_scheduler::decisions::{Action, Share};
 
 use super::Cycle;
 
@@ -63,7 +63,7 @@ fn one(cycle: &Cycle, out: &mut dyn Write) -> io::Result<()> {
         let gib = share.memory / f64::from(1 << 30);
         vec![
             queue.clone(),
-            share.gpu.to_string(),
+            devices(share),
             format!("{:.1}", share.cpu / 1000.0),
             format!("{gib:.1}"),
         ]
@@ -80,6 +80,15 @@ fn one(cycle: &Cycle, out: &mut dyn Write) -> io::Result<()> {
         decisions.reasons.len(),
         cycle.cycle_ms
     )
+}
+
+/// Accelerators, each kind by itself where there are several.
+fn devices(share: &Share) -> String {
+    if share.kinds.is_empty() {
+        return share.gpu.to_string();
+    }
+    let kinds = share.kinds.iter().map(|(kind, devices)| format!("{devices} {kind}"));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 /// Columns as wide as what is in them; nothing if there are no rows.

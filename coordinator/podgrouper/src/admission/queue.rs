@@ -43,6 +43,9 @@ pub fn check(
         let refused = Refused::new("resources-missing", queue, "spec.resources", MISSING, remedy);
         return Err(Refused { warnings: vec![MISSING.to_owned()], ..refused });
     }
+    if let Some(refused) = unknown_resource(queue) {
+        return Err(refused);
+    }
     let mut warnings = Vec::new();
     if !quotas {
         return Ok(warnings);
@@ -58,6 +61,31 @@ pub fn check(
         warnings.extend(below(queue, &own, objects));
     }
     Ok(warnings)
+}
+
+/// A name in `spec.resources` that nothing would read: a typing error there is a queue without its limit.
+fn unknown_resource(queue: &Object) -> Option<Refused> {
+    let resources = queue.raw().pointer("/spec/resources")?.as_object()?;
+    let is_known = |name: &str| ["gpu", "cpu", "memory"].contains(&name) || is_kind(name);
+    let name = resources.keys().find(|name| !is_known(name))?;
+    let field = format!("spec.resources[{name}]");
+    let detail = format!("{name:?} is no kind of accelerators that queues share");
+    let remedy = "write gpu, cpu, memory, or what a whole device is called: nvidia.com/gpu, huawei.com/Ascend910, \
+                  huawei.com/Ascend310P, huawei.com/npu, ascend.com/npu";
+    Some(Refused::new("resources-unknown", queue, field, detail, remedy))
+}
+
+/// Whether a resource is a whole accelerator, as the scheduler knows them.
+fn is_kind(name: &str) -> bool {
+    let Some((domain, kind)) = name.split_once('/') else { return false };
+    match (domain, kind) {
+        (_, kind) if kind.ends_with("gpu") => true,
+        ("huawei.com" | "ascend.com", "npu") => true,
+        ("huawei.com", kind) => {
+            kind.strip_prefix("Ascend").is_some_and(|chip| !chip.is_empty() && !chip.contains('-'))
+        }
+        _ => false,
+    }
 }
 
 /// Judges that a queue is deleted.

@@ -187,3 +187,26 @@ fn a_shard_and_a_config_of_kai_keep_all_their_fields() {
         "metadata": {"name": "default"}, "spec": {"kValue": "much"}});
     assert_eq!(definitions::class(&definitions::refused("SchedulingShard", &odd, None)[0]), "type");
 }
+
+#[test]
+fn a_queue_may_name_kinds_of_accelerators_and_nothing_else() {
+    let numbers = json!({"quota": 1, "limit": 2, "overQuotaWeight": 1});
+    let queue = |name: &str| {
+        Object::new(json!({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue",
+            "metadata": {"name": "q"}, "spec": {"resources": {"gpu": numbers, name: numbers}}}))
+    };
+    let objects = Given::new(Vec::<Object>::new());
+    for kind in
+        ["huawei.com/Ascend910", "huawei.com/Ascend310P", "ascend.com/npu", "nvidia.com/gpu"]
+    {
+        let mut written = queue(kind).raw().clone();
+        assert_eq!(definitions::complete("Queue", &mut written, None), [], "{kind}");
+        assert_eq!(written["spec"]["resources"][kind], numbers, "{kind}");
+        queue::check(&queue(kind), None, &objects, false).unwrap();
+    }
+    for none in ["huawei.com/Ascned910", "huawei.com/Ascend910-16c", "gpus"] {
+        let refused = queue::check(&queue(none), None, &objects, false).unwrap_err();
+        assert_eq!(refused.class, "resources-unknown");
+        assert_eq!(&*refused.field, format!("spec.resources[{none}]"));
+    }
+}

@@ -53,6 +53,8 @@ pub struct Params {
     pub ascend_handshake: bool,
     /// Whether a pod names a group of its own namespace, or, as with KAI, any group of that name.
     pub groups_by_namespace: bool,
+    /// Whether groups that can never run claim no share of their queue, or, as with KAI, as much as they ask for.
+    pub ignore_impossible_groups: bool,
 }
 
 /// Which nodes, queues and groups are this scheduler's: those whose label has this value, or that have no such
@@ -103,6 +105,7 @@ impl Default for Params {
             resource_reservation_app_label: "kai-resource-reservation".to_owned(),
             ascend_handshake: false,
             groups_by_namespace: false,
+            ignore_impossible_groups: false,
         }
     }
 }

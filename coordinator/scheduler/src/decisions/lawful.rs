@@ -3,12 +3,23 @@
 use crate::{
     decisions::Cause,
     session::Session,
-    snapshot::{JobId, Quantities, TaskId},
+    snapshot::{FIRST_KIND, JobId, NOTHING, Quantities, TaskId},
 };
 
 // === impl Session ===
 
 impl Session<'_> {
+    /// Accelerators, by kind where there are several.
+    fn devices_text(&self, of: &Quantities) -> String {
+        let kinds = self.snapshot.dimensions.kinds();
+        let amounts = of.iter().skip(FIRST_KIND).zip(kinds);
+        let texts: Vec<String> = match kinds {
+            [_] => amounts.map(|(amount, _)| format!("{amount} accelerators")).collect(),
+            _ => amounts.map(|(amount, kind)| format!("{amount} {kind}")).collect(),
+        };
+        texts.join(", ")
+    }
+
     /// Why a pod may lose its place.
     pub(crate) fn why_lawful(&self, task: TaskId, cause: &Cause) -> String {
         let queue_of = |job: JobId| self.snapshot.jobs[job].queue;
@@ -21,8 +32,10 @@ impl Session<'_> {
                 };
                 let amounts = |queue| {
                     let text = |quantities: Option<Quantities>| {
-                        let [cpu, memory, gpu] = quantities.unwrap_or([0.0; 3]);
-                        format!("{gpu} accelerators, {cpu}m CPU, {memory} bytes")
+                        let quantities = quantities.unwrap_or(NOTHING);
+                        let [cpu, memory, ..] = quantities;
+                        let devices = self.devices_text(&quantities);
+                        format!("{devices}, {cpu}m CPU, {memory} bytes")
                     };
                     format!(
                         "has {}, quota {}, fair share {}",

@@ -11,7 +11,7 @@ use crate::{
     state::{State, TaskState},
 };
 
-use super::{Action, Decision, claim};
+use super::{Action, Decision, claim, totals};
 
 /// On whose behalf a transaction is.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ impl Ledger {
             action: cause.action,
             beneficiary: cause.beneficiary.map(|job| snapshot.jobs[job].key()),
             lawful,
-            freed: before.accepted,
+            freed: totals(&before.accepted, &snapshot.dimensions),
             moved,
         };
         let decision = Decision {

@@ -74,7 +74,10 @@ impl Session<'_> {
         self.snapshot
             .queues
             .entries()
-            .filter_map(|(id, queue)| Some((queue.name.clone(), Share::from(self.fair_share(id)?))))
+            .filter_map(|(id, queue)| {
+                let share = Share::new(&self.fair_share(id)?, &self.snapshot.dimensions);
+                Some((queue.name.clone(), share))
+            })
             .collect()
     }
 }

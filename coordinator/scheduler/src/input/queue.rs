@@ -1,10 +1,15 @@
 //! Queues and priority classes.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use super::meta::{Meta, or_default};
-use crate::duration;
+use crate::{
+    duration,
+    snapshot::{is_kind, kind_of},
+};
 
 /// A queue.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -39,10 +44,10 @@ pub struct QueueSpec {
 }
 
 /// How much a queue may have of what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct QueueResources {
-    /// Accelerators, in devices.
+    /// Accelerators of each kind that is not named, in devices.
     #[serde(deserialize_with = "or_default")]
     pub gpu: Quota,
     /// Processors, in thousandths.
@@ -51,6 +56,9 @@ pub struct QueueResources {
     /// Memory, in millions of bytes.
     #[serde(deserialize_with = "or_default")]
     pub memory: Quota,
+    /// Kinds of accelerators by the name of a whole device, such as `huawei.com/Ascend910`, in devices.
+    #[serde(flatten, deserialize_with = "kinds")]
+    pub kinds: BTreeMap<String, Quota>,
 }
 
 /// How much a queue may have of one thing; -1 is without end.
@@ -63,6 +71,23 @@ pub struct Quota {
     pub over_quota_weight: f64,
     /// What it cannot go above.
     pub limit: f64,
+}
+
+// === impl QueueResources ===
+
+impl QueueResources {
+    /// What it says of a kind by name.
+    pub fn of_kind(&self, kind: &str) -> Option<Quota> {
+        let mut named = self.kinds.iter();
+        named.find(|(name, _)| is_kind(name) && kind_of(name) == kind).map(|(_, quota)| *quota)
+    }
+}
+
+/// Names that are no kind, and what cannot be read, is passed over as unknown fields are.
+fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Quota>, D::Error> {
+    let all = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
+    let read = |(name, value)| Some((name, serde_json::from_value(value).ok()?));
+    Ok(all.into_iter().filter(|(name, _)| is_kind(name)).filter_map(read).collect())
 }
 
 /// How important something is, by name.

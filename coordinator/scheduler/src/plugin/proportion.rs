@@ -5,20 +5,21 @@
 
 mod capacity;
 pub mod division;
+mod impossible;
 mod promised;
 mod queue_order;
 mod reclaim;
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-pub use self::promised::over_capacity;
+pub use self::{impossible::jobs as impossible_jobs, promised::over_capacity};
 
 use crate::{
     framework::{Plugin, Point, QueueSide, Scenario, View},
     reason::{NodeRefusal, Refusal},
     snapshot::{
-        GpuKind, Id, JobId, NodeId, Quantities, QueueId, Snapshot, Status, Table, TaskId, minus,
-        plus,
+        FIRST_KIND, GpuKind, Id, JobId, NOTHING, NodeId, Quantities, QueueId, Snapshot, Status,
+        Table, TaskId, minus, plus,
     },
     state::Gang,
 };
@@ -26,7 +27,7 @@ use crate::{
 /// Without end.
 pub const UNLIMITED: f64 = -1.0;
 
-/// What a queue has, may have and should have: CPU, memory, accelerators.
+/// What a queue has, may have and should have: CPU, memory, accelerators of each kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueueShare {
     /// What is its own.
@@ -66,7 +67,7 @@ impl QueueShare {
 
     /// What it may have before others may take it back.
     pub fn allocatable(&self) -> Quantities {
-        let mut out = [0.0; 3];
+        let mut out = NOTHING;
         let parts = self.deserved.iter().zip(&self.limit).zip(&self.fair);
         for (place, ((deserved, limit), fair)) in out.iter_mut().zip(parts) {
             *place = if *deserved == UNLIMITED {
@@ -101,6 +102,14 @@ pub(crate) fn within(a: Quantities, b: Quantities) -> bool {
     a.iter().zip(&b).all(|(a, b)| compare(*a, *b).is_le())
 }
 
+/// Whether each amount that decides about a request is at most the other: what a queue has of kinds of accelerators
+/// that nobody asks for here does not matter.
+fn within_for(request: &Quantities, view: View<'_>, a: Quantities, b: Quantities) -> bool {
+    let deciding = view.snapshot.dimensions.deciding(request);
+    let mut rows = a.iter().zip(&b).zip(deciding);
+    rows.all(|((a, b), decides)| !decides || compare(*a, *b).is_le())
+}
+
 // === impl Proportion ===
 
 impl Proportion {
@@ -113,7 +122,7 @@ impl Proportion {
                 .or_else(|| read("reclaimerUtilizationMultiplier"))
                 .unwrap_or(1.0)
                 .max(1.0),
-            total: [0.0; 3],
+            total: NOTHING,
             queues: Table::default(),
             before: Table::default(),
         }
@@ -126,11 +135,11 @@ impl Proportion {
 
     fn total(view: View<'_>) -> Quantities {
         let snapshot = view.snapshot;
-        let mut total = [0.0; 3];
+        let mut total = NOTHING;
         for (id, node) in snapshot.nodes.entries().filter(|(_, node)| node.ready) {
             let mut has = snapshot.dimensions.quantities(&node.allocatable);
             if snapshot.parameters.restrict_scheduling_nodes && !node.gpu_worker {
-                has = [has[0], has[1], 0.0];
+                has.iter_mut().skip(FIRST_KIND).for_each(|amount| *amount = 0.0);
             }
             for pod in &view.state.nodes[id].pods {
                 let task = &snapshot.tasks[pod.task];
@@ -145,9 +154,10 @@ impl Proportion {
 
     fn count(&mut self, view: View<'_>) {
         let snapshot = view.snapshot;
+        let impossible = impossible::jobs(snapshot);
         for (id, task) in snapshot.tasks.entries() {
-            let (Some(job), Some(_)) = (task.job, task.pod_set) else { continue };
-            let (job, state) = (&snapshot.jobs[job], &view.state.tasks[id]);
+            let (Some(group), Some(_)) = (task.job, task.pod_set) else { continue };
+            let (job, state) = (&snapshot.jobs[group], &view.state.tasks[id]);
             let class = &snapshot.classes[task.class];
             let (amount, has) = match state.status {
                 // A place that was promised in an earlier cycle weighs what it will weigh when it is taken.
@@ -159,11 +169,17 @@ impl Proportion {
                     }
                     continue;
                 }
+                // What can never run asks for nothing that others could have.
+                Status::Pending if impossible.contains(&group) => continue,
                 Status::Pending => {
-                    let mut asked = class.quantities;
-                    if let (GpuKind::Memory, Some(of)) = (class.gpu.kind, snapshot.min_gpu_memory) {
-                        asked = plus(asked, [0.0, 0.0, class.gpu.memory_fraction(of)]);
-                    }
+                    let asked = match (class.gpu.kind, snapshot.min_gpu_memory) {
+                        (GpuKind::Memory, Some(of)) => {
+                            snapshot.dimensions.with_gpus(class.quantities, |gpus| {
+                                gpus + class.gpu.memory_fraction(of)
+                            })
+                        }
+                        _ => class.quantities,
+                    };
                     (asked, false)
                 }
                 _ => continue,
@@ -182,7 +198,7 @@ impl Proportion {
     }
 
     fn divide(&mut self, view: View<'_>) {
-        let claimants: Vec<division::Claimant<'_>> = view
+        let claimants: Vec<division::Claimant<'_, { NOTHING.len() }>> = view
             .snapshot
             .queues
             .entries()
@@ -207,8 +223,7 @@ impl Proportion {
     fn shift(&mut self, view: View<'_>, task: TaskId, sign: f64) {
         let Some(job) = view.snapshot.tasks[task].job else { return };
         let job = &view.snapshot.jobs[job];
-        let [cpu, memory, gpu] = view.state.tasks[task].accepted;
-        let by = [cpu * sign, memory * sign, gpu * sign];
+        let by = view.state.tasks[task].accepted.map(|amount| amount * sign);
         for queue in Self::up(view, job.queue) {
             let share = &mut self.queues[queue];
             share.allocated = plus(share.allocated, by);

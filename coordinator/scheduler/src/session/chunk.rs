@@ -7,7 +7,9 @@ use std::{cmp::Ordering, rc::Rc};
 
 use crate::{
     framework::{PartSide, Point},
-    snapshot::{GpuKind, JobId, MemberKind, PodSetId, Quantities, ROOT, Status, TaskId, plus},
+    snapshot::{
+        GpuKind, JobId, MemberKind, NOTHING, PodSetId, Quantities, ROOT, Status, TaskId, plus,
+    },
     state::{Gang, TaskState},
 };
 
@@ -48,7 +50,7 @@ impl Session<'_> {
         }
         let mut tasks = Vec::new();
         self.collect(gang, ROOT, real, &mut tasks);
-        let request = tasks.iter().map(|task| self.task_request(*task)).fold([0.0; 3], plus);
+        let request = tasks.iter().map(|task| self.task_request(*task)).fold(NOTHING, plus);
         let chunk = Chunk { version, real, tasks: tasks.into(), request };
         if gang.part.is_none()
             && let Some(place) = self.chunks.borrow_mut().get_mut(row)
@@ -61,13 +63,13 @@ impl Session<'_> {
     /// What a pod asks for, memory of devices by the smallest device of the cluster.
     pub fn task_request(&self, task: TaskId) -> Quantities {
         let class = &self.snapshot.classes[self.snapshot.tasks[task].class];
-        let [cpu, memory, mut accelerators] = class.quantities;
-        if class.gpu.kind == GpuKind::Memory
-            && let Some(of) = self.snapshot.min_gpu_memory
-        {
-            accelerators += class.gpu.memory_fraction(of);
+        match self.snapshot.min_gpu_memory {
+            Some(of) if class.gpu.kind == GpuKind::Memory => self
+                .snapshot
+                .dimensions
+                .with_gpus(class.quantities, |gpus| gpus + class.gpu.memory_fraction(of)),
+            _ => class.quantities,
         }
-        [cpu, memory, accelerators]
     }
 
     fn side<'a>(&'a self, gang: &Gang, member: usize) -> PartSide<'a> {

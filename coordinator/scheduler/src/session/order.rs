@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::{
     framework::QueueSide,
     reason::{Reason, Refusal},
-    snapshot::{JobId, Quantities, QueueId, ROOT, plus},
+    snapshot::{JobId, NOTHING, Quantities, QueueId, ROOT, plus},
     state::Gang,
 };
 
@@ -203,7 +203,7 @@ impl JobOrder {
     fn best(&self, queue: QueueId) -> Option<(&Gang, Quantities)> {
         match &self.nodes.get(&queue)?.below {
             Below::Jobs(jobs) => {
-                Some((jobs.peek()?, self.popped.get(&queue).copied().unwrap_or([0.0; 3])))
+                Some((jobs.peek()?, self.popped.get(&queue).copied().unwrap_or(NOTHING)))
             }
             Below::Queues(queues) => self.best(*queues.peek()?),
         }
@@ -218,7 +218,7 @@ impl JobOrder {
             return victims;
         }
         let side = |queue: QueueId| {
-            let mut side = QueueSide { queue, request: [0.0; 3], victims: [0.0; 3] };
+            let mut side = QueueSide { queue, request: NOTHING, victims: NOTHING };
             if let Some((gang, popped)) = self.best(queue) {
                 if victims {
                     side.victims = plus(popped, session.allocated_of(gang));
@@ -245,7 +245,7 @@ impl JobOrder {
         let Below::Jobs(jobs) = &mut node.below else { return None };
         let gang = jobs.pop(|left, right| session.job_order(left, right).is_lt() != victims)?;
         if victims {
-            let popped = self.popped.entry(queue).or_insert([0.0; 3]);
+            let popped = self.popped.entry(queue).or_insert(NOTHING);
             *popped = plus(*popped, session.allocated_of(&gang));
         }
         self.after_pop(session, queue);
@@ -330,7 +330,7 @@ impl Session<'_> {
         gang.all_tasks(self.snapshot, &self.state)
             .filter(|task| self.state.tasks[*task].status.is_allocated())
             .map(|task| self.snapshot.classes[self.snapshot.tasks[task].class].quantities)
-            .fold([0.0; 3], plus)
+            .fold(NOTHING, plus)
     }
 
     /// Whether a group may not evict others yet. Notes that as its reason.

@@ -88,6 +88,7 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     }
     let mut devices = builder.devices(&mut nodes);
     builder.claims(&mut devices);
+    builder.dimensions.find_kinds(nodes.iter().map(|node| &*node.allocatable));
     let queues = builder.queues();
     let (mut jobs, mut pod_sets) = builder.jobs(&nodes);
     // Only asked by name: its order decides nothing.

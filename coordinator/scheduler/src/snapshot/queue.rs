@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Quantities, QueueId};
+use super::{KINDS, Quantities, QueueId};
 
 /// A queue.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Queue {
     pub limit: Quantities,
     /// Its weights when what is left is divided.
     pub weight: Quantities,
+    /// Kinds of accelerators that it has numbers of their own for; `gpu` counts for the others.
+    pub named: [bool; KINDS],
     /// What it has used of late, as a part of the cluster.
     pub usage: Quantities,
     /// How long its pods run before the queue's own may preempt them.

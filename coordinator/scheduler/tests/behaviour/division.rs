@@ -10,7 +10,7 @@ fn queue(
     name: &str,
     priority: i64,
     [deserved, limit, weight, request, usage]: [f64; 5],
-) -> Claimant<'_> {
+) -> Claimant<'_, 3> {
     let gpu = |amount| [0.0, 0.0, amount];
     Claimant {
         name,
@@ -25,7 +25,7 @@ fn queue(
     }
 }
 
-fn shares(queues: &[Claimant<'_>], amount: f64) -> Vec<f64> {
+fn shares(queues: &[Claimant<'_, 3>], amount: f64) -> Vec<f64> {
     divide(queues, [0.0, 0.0, amount], 1.0).into_iter().map(|share| share[GPU]).collect()
 }
 
@@ -98,7 +98,7 @@ proptest! {
             prop_assert!(*share <= cap.min(queue.request[GPU]) + 1.0, "{queue:?} {share}");
             prop_assert!(*share >= 0.0);
         }
-        let quota = |queue: &Claimant<'_>| {
+        let quota = |queue: &Claimant<'_, 3>| {
             let own = if queue.deserved[GPU] < 0.0 { f64::from(amount) } else { queue.deserved[GPU] };
             let cap = if queue.limit[GPU] < 0.0 { f64::INFINITY } else { queue.limit[GPU] };
             own.min(queue.request[GPU].min(cap))

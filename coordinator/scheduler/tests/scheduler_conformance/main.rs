@@ -139,7 +139,7 @@ fn decisions(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
 fn fair_shares(wanted: &Output, outcome: &Decisions) -> Result<(), String> {
     let mut misses = Vec::new();
     for (queue, wanted) in &wanted.fair_share {
-        let Some(ours) = outcome.fair_share.get(queue).copied() else {
+        let Some(ours) = outcome.fair_share.get(queue).cloned() else {
             misses.push(format!("  {queue}: absent, not {wanted:?}"));
             continue;
         };

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use muster_scheduler::input::{Pod, PodGroup};
 use muster_scheduler::reason::Reason;
 use muster_scheduler::session::Session;
-use muster_scheduler::snapshot::{JobId, Quantities, QueueId, Snapshot};
+use muster_scheduler::snapshot::{
+    FIRST_KIND, JobId, NOTHING, Quantities, QueueId, Snapshot, devices, kind_of,
+};
 use muster_scheduler::state::Gang;
 
 use super::super::table::number;
@@ -212,17 +214,19 @@ fn bound(session: &Session<'_>, id: JobId, limit: bool, help: &mut Vec<String>) 
         let spec = &snapshot.queues[queue];
         let (most, field) = if limit { (spec.limit, "limit") } else { (spec.deserved, "quota") };
         let has = if limit { session.queue_allocated(queue) } else { Some(fixed(session, queue)) };
-        let has = has.unwrap_or([0.0; 3]);
-        for (((name, unit, words), most), (has, asked)) in
-            SHARED.into_iter().zip(most).zip(has.into_iter().zip(asked))
+        let has = has.unwrap_or(NOTHING);
+        for (at, (most, (has, asked))) in
+            most.into_iter().zip(has.into_iter().zip(asked)).enumerate()
         {
+            let (name, unit, words) = shared(snapshot, queue, at);
             if most == -1.0 || asked == 0.0 || most >= has + asked {
                 continue;
             }
             // A queue's memory is written in millions of bytes.
             let written = |amount: f64| if name == "memory" { amount / 1e6 } else { amount };
+            let dot = if name.starts_with('[') { "" } else { "." };
             help.push(format!(
-                "raise spec.resources.{name}.{field} of Queue {} from {} to {} or more",
+                "raise spec.resources{dot}{name}.{field} of Queue {} from {} to {} or more",
                 spec.name,
                 number(written(most)),
                 number(written(has + asked))
@@ -239,6 +243,17 @@ fn bound(session: &Session<'_>, id: JobId, limit: bool, help: &mut Vec<String>) 
     }
 }
 
+/// One of the things that queues share: the field of a queue that bounds it, its unit, and what it is called.
+fn shared(snapshot: &Snapshot, queue: QueueId, at: usize) -> (String, f64, &str) {
+    let kinds = snapshot.dimensions.kinds();
+    let place = at.saturating_sub(FIRST_KIND);
+    let (name, unit, words) = SHARED.get(at.min(FIRST_KIND)).copied().unwrap_or_default();
+    let kind = kinds.get(place).filter(|_| at >= FIRST_KIND);
+    let named = snapshot.queues[queue].named.get(place) == Some(&true);
+    let field = kind.filter(|_| named).map_or(name.to_owned(), |kind| format!("[{kind}]"));
+    (field, unit, kind.filter(|_| kinds.len() > 1).map_or(words, String::as_str))
+}
+
 /// What pods of a queue have that nobody can preempt.
 fn fixed(session: &Session<'_>, queue: QueueId) -> Quantities {
     let snapshot = session.snapshot;
@@ -247,7 +262,7 @@ fn fixed(session: &Session<'_>, queue: QueueId) -> Quantities {
         .entries()
         .filter(|(_, job)| !job.preemptible && is_below(snapshot, job.queue, queue));
     jobs.map(|(id, _)| session.allocated_of(&Gang::whole(id)))
-        .fold([0.0; 3], muster_scheduler::snapshot::plus)
+        .fold(NOTHING, muster_scheduler::snapshot::plus)
 }
 
 fn is_below(snapshot: &Snapshot, queue: Option<QueueId>, top: QueueId) -> bool {
@@ -261,7 +276,7 @@ fn holders(session: &Session<'_>, queue: QueueId) -> String {
         .jobs
         .entries()
         .filter(|(_, job)| is_below(snapshot, job.queue, queue))
-        .map(|(id, job)| (session.allocated_of(&Gang::whole(id))[2], job.key()))
+        .map(|(id, job)| (devices(&session.allocated_of(&Gang::whole(id))), job.key()))
         .filter(|(devices, _)| *devices > 0.0)
         .collect();
     groups.sort_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
@@ -288,7 +303,8 @@ fn kind(snapshot: &Snapshot, id: JobId) -> Option<usize> {
 /// What is asked for against what is free, and whether the queue may take from others.
 fn room(facts: &Facts<'_>, id: JobId, group: &GroupFacts, help: &mut Vec<String>) {
     let (session, snapshot) = (facts.session, facts.session.snapshot);
-    let asked = session.request(&Gang::whole(id))[2];
+    let request = session.request(&Gang::whole(id));
+    let asked = devices(&request);
     let kind = kind(snapshot, id);
     let ready = || snapshot.nodes.entries().filter(|(_, node)| node.ready);
     let free: f64 = ready()
@@ -323,10 +339,14 @@ fn room(facts: &Facts<'_>, id: JobId, group: &GroupFacts, help: &mut Vec<String>
         ));
     }
     if let Some(queue) = group.queues.first() {
-        let (has, fair) = (queue.allocated.devices, queue.fair_share.devices);
-        if asked > 0.0 && queue.quota.devices != -1.0 && has + asked > fair {
+        let kinds = snapshot.dimensions.kinds();
+        let of = kind.map(|kind| kind_of(snapshot.dimensions.name(kind)));
+        let of = of.filter(|_| kinds.len() > 1);
+        let (has, fair) = (queue.allocated.of(of), queue.fair_share.of(of));
+        if asked > 0.0 && queue.quota.of(of) != -1.0 && has + asked > fair {
+            let devices = of.unwrap_or("devices");
             help.push(format!(
-                "Queue {} would have {} devices of a fair share of {}, so it may not take any back from other queues: raise its quota",
+                "Queue {} would have {} {devices} of a fair share of {}, so it may not take any back from other queues: raise its quota",
                 queue.name,
                 number(has + asked),
                 number(fair)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     plugin::predicates::node_affinity,
     session::Session,
-    snapshot::{Class, ClassId, Id, MemberKind, NodeId, TaskId, at},
+    snapshot::{Class, ClassId, Id, MemberKind, NodeId, TaskId, at, devices as accelerators},
 };
 
 use super::{Batch, Probe};
@@ -87,7 +87,7 @@ impl Filters {
             let Some(node) = state.node else { continue };
             let freed = match self.npus {
                 Some(_) => devices(&snapshot.classes[snapshot.tasks[*task].class], self.npus),
-                None => state.accepted[2],
+                None => accelerators(&state.accepted),
             };
             if let Some(free) = self.free.get_mut(node.row()) {
                 self.order.remove(&(bits(*free), node));

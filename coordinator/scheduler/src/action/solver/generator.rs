@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::{
     framework::Generator,
     session::{JobOrder, Session},
-    snapshot::{JobId, NodeId, TaskId},
+    snapshot::{JobId, NodeId, TaskId, devices},
 };
 
 use super::{Batch, Probe, builder::Builder};
@@ -127,7 +127,7 @@ impl Growing {
     fn new(session: &Session<'_>, probe: &Probe<'_>, potential: &[Batch]) -> Self {
         let (snapshot, state) = (session.snapshot, &session.state);
         let quota = |task: &TaskId| snapshot.classes[snapshot.tasks[*task].class].gpu.quota();
-        let freed = |task: &TaskId| state.tasks[*task].accepted[2];
+        let freed = |task: &TaskId| devices(&state.tasks[*task].accepted);
         let demand: f64 = probe.pending.iter().map(quota).sum();
         let least = probe.pending.iter().map(quota).fold(f64::INFINITY, f64::min);
         let mut recorded: BTreeMap<NodeId, f64> = BTreeMap::new();

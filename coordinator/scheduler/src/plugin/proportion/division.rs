@@ -8,15 +8,12 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-/// Amounts of processors (thousandths), memory (bytes) and accelerators (devices).
-pub type Amounts = [f64; 3];
-
 /// Without end.
 pub const UNLIMITED: f64 = -1.0;
 
 /// A queue that claims its share.
 #[derive(Clone, Debug)]
-pub struct Claimant<'a> {
+pub struct Claimant<'a, const N: usize> {
     /// Its name: the last that breaks a tie.
     pub name: &'a str,
     /// The place of the queue above it in the list.
@@ -26,20 +23,28 @@ pub struct Claimant<'a> {
     /// Queues that are more important divide what is left before others.
     pub priority: i64,
     /// What is its own; -1 is without end.
-    pub deserved: Amounts,
+    pub deserved: [f64; N],
     /// What it cannot go above; -1 is without end.
-    pub limit: Amounts,
+    pub limit: [f64; N],
     /// Its weights when what is left is divided.
-    pub weight: Amounts,
+    pub weight: [f64; N],
     /// What its pods ask for.
-    pub request: Amounts,
+    pub request: [f64; N],
     /// What it has used of late, as a part of the cluster.
-    pub usage: Amounts,
+    pub usage: [f64; N],
+}
+
+/// What breaks ties between queues.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    name: &'a str,
+    created: Option<Timestamp>,
+    priority: i64,
 }
 
 /// One queue and one resource while they are divided.
-struct Part<'a, 'b> {
-    claimant: &'b Claimant<'a>,
+struct Part<'a> {
+    claimant: Named<'a>,
     deserved: f64,
     limit: f64,
     weight: f64,
@@ -52,7 +57,11 @@ struct Part<'a, 'b> {
 
 /// The fair share of each queue. `k` says how much past usage counts. A queue whose parent is not in the list, or
 /// that is its own ancestor, gets nothing.
-pub fn divide(queues: &[Claimant<'_>], total: Amounts, k: f64) -> Vec<Amounts> {
+pub fn divide<const N: usize>(
+    queues: &[Claimant<'_, N>],
+    total: [f64; N],
+    k: f64,
+) -> Vec<[f64; N]> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); queues.len() + 1];
     for (at, queue) in queues.iter().enumerate() {
         let above = queue.parent.map_or(0, |parent| parent + 1);
@@ -63,13 +72,18 @@ pub fn divide(queues: &[Claimant<'_>], total: Amounts, k: f64) -> Vec<Amounts> {
     for siblings in &mut children {
         siblings.sort_by_key(|&at| queues.get(at).map(|queue| queue.name));
     }
-    let mut shares = vec![[0.0; 3]; queues.len()];
+    let mut shares = vec![[0.0; N]; queues.len()];
     let mut open = vec![(0, total)];
     while let Some((above, amounts)) = open.pop() {
         let siblings = children.get_mut(above).map(std::mem::take).unwrap_or_default();
         for (resource, &amount) in amounts.iter().enumerate() {
             let members = siblings.iter().filter_map(|&at| queues.get(at));
-            let mut parts: Vec<Part<'_, '_>> =
+            let asked = |queue: &Claimant<'_, N>| queue.request.get(resource) != Some(&0.0);
+            // There is nothing, and nobody asks for it: a kind of accelerators that the cluster has not.
+            if amount == 0.0 && !members.clone().any(asked) {
+                continue;
+            }
+            let mut parts: Vec<Part<'_>> =
                 members.map(|queue| Part::new(queue, resource)).collect();
             divide_one(&mut parts, amount, k);
             for (&at, part) in siblings.iter().zip(&parts) {
@@ -90,7 +104,7 @@ pub fn reported(devices: f64) -> f64 {
 }
 
 /// Divides one amount among siblings.
-fn divide_one(parts: &mut [Part<'_, '_>], amount: f64, k: f64) {
+fn divide_one(parts: &mut [Part<'_>], amount: f64, k: f64) {
     let mut left = amount;
     for part in &mut *parts {
         let own = if part.deserved == UNLIMITED { amount } else { part.deserved };
@@ -101,10 +115,9 @@ fn divide_one(parts: &mut [Part<'_, '_>], amount: f64, k: f64) {
         return;
     }
     // Stable: the most important first, siblings of one priority by name.
-    let mut order: Vec<&mut Part<'_, '_>> = parts.iter_mut().collect();
+    let mut order: Vec<&mut Part<'_>> = parts.iter_mut().collect();
     order.sort_by_key(|part| std::cmp::Reverse(part.claimant.priority));
-    let same =
-        |a: &&mut Part<'_, '_>, b: &&mut Part<'_, '_>| a.claimant.priority == b.claimant.priority;
+    let same = |a: &&mut Part<'_>, b: &&mut Part<'_>| a.claimant.priority == b.claimant.priority;
     for peers in order.chunk_by_mut(same) {
         left = divide_by_weight(peers, left, k);
     }
@@ -114,7 +127,7 @@ fn divide_one(parts: &mut [Part<'_, '_>], amount: f64, k: f64) {
 }
 
 /// Divides by weight, in whole units, until nobody is content with less than it could have. What is left.
-fn divide_by_weight(peers: &mut [&mut Part<'_, '_>], mut left: f64, k: f64) -> f64 {
+fn divide_by_weight(peers: &mut [&mut Part<'_>], mut left: f64, k: f64) -> f64 {
     // Each round but the last makes a queue content; the bound is for amounts that cannot be subtracted exactly.
     for _ in 0..2 * peers.len() + 2 {
         let wanting = peers.iter().filter(|part| part.needs() > 0.0);
@@ -122,7 +135,7 @@ fn divide_by_weight(peers: &mut [&mut Part<'_, '_>], mut left: f64, k: f64) -> f
         if weights == 0.0 {
             break;
         }
-        let pull = |part: &Part<'_, '_>| {
+        let pull = |part: &Part<'_>| {
             let weight = part.weight / weights;
             (weight + k * (weight - part.usage)).max(0.0)
         };
@@ -153,8 +166,8 @@ fn divide_by_weight(peers: &mut [&mut Part<'_, '_>], mut left: f64, k: f64) -> f
 }
 
 /// Gives one unit to each that rounding has kept something from, the largest rest first. What is left.
-fn divide_rests(peers: &mut [&mut Part<'_, '_>], mut left: f64) -> f64 {
-    let mut waiting: Vec<&mut Part<'_, '_>> =
+fn divide_rests(peers: &mut [&mut Part<'_>], mut left: f64) -> f64 {
+    let mut waiting: Vec<&mut Part<'_>> =
         peers.iter_mut().map(|part| &mut **part).filter(|part| part.rest > 0.0).collect();
     waiting.sort_by(|a, b| {
         let rest = b.rest.partial_cmp(&a.rest).unwrap_or(Ordering::Equal);
@@ -174,11 +187,15 @@ fn divide_rests(peers: &mut [&mut Part<'_, '_>], mut left: f64) -> f64 {
 
 // === impl Part ===
 
-impl<'a, 'b> Part<'a, 'b> {
-    fn new(claimant: &'b Claimant<'a>, resource: usize) -> Self {
-        let of = |amounts: &Amounts| amounts.get(resource).copied().unwrap_or_default();
+impl<'a> Part<'a> {
+    fn new<const N: usize>(claimant: &Claimant<'a, N>, resource: usize) -> Self {
+        let of = |amounts: &[f64; N]| amounts.get(resource).copied().unwrap_or_default();
         Self {
-            claimant,
+            claimant: Named {
+                name: claimant.name,
+                created: claimant.created,
+                priority: claimant.priority,
+            },
             deserved: of(&claimant.deserved),
             limit: of(&claimant.limit),
             weight: of(&claimant.weight),

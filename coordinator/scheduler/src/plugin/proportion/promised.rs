@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::{
     config::Config,
     reason::Refusal,
-    snapshot::{QueueId, Snapshot, Status, Table, TaskId, plus},
+    snapshot::{NOTHING, QueueId, Snapshot, Status, Table, TaskId, plus},
     state::weight,
 };
 
@@ -50,7 +50,7 @@ pub fn over_capacity(
     let look = |tasks: Vec<TaskId>| {
         let job = tasks.iter().find_map(|task| snapshot.tasks[*task].job)?;
         let asked =
-            tasks.iter().map(|task| weight(snapshot, &snapshot.tasks[*task])).fold([0.0; 3], plus);
+            tasks.iter().map(|task| weight(snapshot, &snapshot.tasks[*task])).fold(NOTHING, plus);
         let lawful = capacity::check(snapshot, &queues, job, asked, true);
         if lawful.is_ok() {
             for task in tasks {

@@ -7,7 +7,7 @@ use crate::{
     snapshot::{Quantities, QueueId, Table, minus, plus},
 };
 
-use super::{QueueShare, UNLIMITED, within};
+use super::{QueueShare, UNLIMITED, within, within_for};
 
 /// How much a resource counts of which a queue may have none.
 const NO_SHARE: f64 = 1000.0;
@@ -23,12 +23,14 @@ pub(super) fn order(
     let spec = |side: QueueSide| &view.snapshot.queues[side.queue];
     let (l_may, r_may) = (l.allocatable(), r.allocatable());
     // Above its fair share in everything: last.
-    over(l)
-        .cmp(&over(r))
+    let shared = view.snapshot.dimensions.shared();
+    over(l, shared)
+        .cmp(&over(r, shared))
         // Within its quota with the next job: first.
         .then_with(|| {
             let starved = |share: &QueueShare, side: QueueSide| {
-                within(plus(share.allocated, side.request), share.deserved)
+                let with = plus(share.allocated, side.request);
+                within_for(&side.request, view, with, share.deserved)
             };
             starved(r, right).cmp(&starved(l, left))
         })
@@ -65,8 +67,9 @@ pub(super) fn order(
         })
 }
 
-fn over(share: &QueueShare) -> bool {
-    share.fair.iter().zip(&share.allocated).all(|(fair, allocated)| fair < allocated)
+fn over(share: &QueueShare, shared: usize) -> bool {
+    let mut amounts = share.fair.iter().zip(&share.allocated).take(shared);
+    amounts.all(|(fair, allocated)| fair < allocated)
 }
 
 fn trespasses(share: &QueueShare, may: Quantities, side: QueueSide) -> bool {

@@ -7,11 +7,16 @@ use std::collections::BTreeMap;
 
 use crate::{
     framework::{Scenario, Victim, View},
-    snapshot::{JobId, Quantities, QueueId, Table, TaskId, minus, plus},
+    snapshot::{
+        FIRST_KIND, JobId, KINDS, NOTHING, Quantities, QueueId, Table, TaskId, minus, plus,
+    },
     state::Gang,
 };
 
-use super::{Proportion, QueueShare, UNLIMITED, within};
+use super::{Proportion, QueueShare, UNLIMITED, within_for};
+
+/// Which of the things that queues share a scenario touches.
+type Touched = [bool; FIRST_KIND + KINDS];
 
 /// Whether a group's queue stays within its fair share.
 pub(super) fn can(
@@ -23,8 +28,9 @@ pub(super) fn can(
     let job = &view.snapshot.jobs[gang.job];
     let Some(queue) = job.queue else { return false };
     let share = &queues[queue];
-    within(plus(share.allocated, request), share.fair)
-        && (job.preemptible || within(plus(share.fixed, request), share.deserved))
+    within_for(&request, view, plus(share.allocated, request), share.fair)
+        && (job.preemptible
+            || within_for(&request, view, plus(share.fixed, request), share.deserved))
 }
 
 /// Whether a group's queue has something that another may take back.
@@ -41,8 +47,8 @@ pub(super) fn may_lose(
         return true;
     };
     let (taker, loser) = (&queues[taker], &queues[loser]);
-    if !within(plus(taker.allocated, request), taker.deserved) {
-        return !within(loser.allocated, loser.allocatable());
+    if !within_for(&request, view, plus(taker.allocated, request), taker.deserved) {
+        return !within_for(&request, view, loser.allocated, loser.allocatable());
     }
     let mut below = false;
     for ((asked, deserved), has) in request.iter().zip(&loser.deserved).zip(&loser.allocated) {
@@ -74,18 +80,20 @@ pub(super) fn is_lawful(
         }
     }
     let mut left: BTreeMap<QueueId, Quantities> = BTreeMap::new();
-    let mut involved: BTreeMap<QueueId, [bool; 3]> = BTreeMap::new();
+    let mut involved: BTreeMap<QueueId, Touched> = BTreeMap::new();
     for (queue, lost) in &units {
         let Some((up, down)) = below_common(view, taker, Some(*queue)) else { return false };
         let (up_share, down_share) = (&queues[up], &queues[down]);
-        let touched =
-            lost.iter().fold([false; 3], |sum, unit| or(sum, unit.map(|amount| amount > 0.0)));
+        let touched = lost
+            .iter()
+            .fold(Touched::default(), |sum, unit| or(sum, unit.map(|amount| amount > 0.0)));
         for unit in lost {
             let rest = *left.entry(down).or_insert(down_share.allocated);
-            let keeps_share = !within(rest, down_share.allocatable());
+            let asked = &scenario.request;
+            let keeps_share = !within_for(asked, view, rest, down_share.allocatable());
             let restores_quota =
-                within(plus(up_share.allocated, scenario.request), up_share.deserved)
-                    && !within(rest, down_share.deserved);
+                within_for(asked, view, plus(up_share.allocated, *asked), up_share.deserved)
+                    && !within_for(asked, view, rest, down_share.deserved);
             if !keeps_share && !restores_quota {
                 return false;
             }
@@ -100,9 +108,9 @@ pub(super) fn is_lawful(
     stays_behind(view, queues, saturation, scenario, &mut left, &involved)
 }
 
-fn or(a: [bool; 3], b: [bool; 3]) -> [bool; 3] {
-    let ([x, y, z], [u, v, w]) = (a, b);
-    [x | u, y | v, z | w]
+fn or(mut a: Touched, b: Touched) -> Touched {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
+    a
 }
 
 /// Whether at every level the taker ends with a smaller part of its share than those that lose, or within its share.
@@ -112,7 +120,7 @@ fn stays_behind(
     saturation: f64,
     scenario: &Scenario<'_>,
     left: &mut BTreeMap<QueueId, Quantities>,
-    involved: &BTreeMap<QueueId, [bool; 3]>,
+    involved: &BTreeMap<QueueId, Touched>,
 ) -> bool {
     let job = &view.snapshot.jobs[scenario.preemptor.job];
     let asks = scenario.request.map(|amount| amount > 0.0);
@@ -140,7 +148,8 @@ fn stays_behind(
                 }
             }
         }
-        if !job.preemptible && !within(plus(share.fixed, scenario.request), share.deserved) {
+        let fixed = plus(share.fixed, scenario.request);
+        if !job.preemptible && !within_for(&scenario.request, view, fixed, share.deserved) {
             return false;
         }
     }
@@ -172,7 +181,7 @@ fn lost_by(view: View<'_>, victim: &Victim) -> Vec<Quantities> {
         for (at, task) in tasks.enumerate() {
             let Some(amount) = lost(*task) else { continue };
             if at < snapshot.pod_sets[*set].min as usize {
-                core = Some(plus(core.unwrap_or([0.0; 3]), amount));
+                core = Some(plus(core.unwrap_or(NOTHING), amount));
             } else {
                 pieces.push(amount);
             }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::{
     input::{Queue as QueueObject, Quota, Usage},
-    snapshot::{Quantities, Queue, QueueId, Table},
+    snapshot::{FIRST_KIND, KINDS, NOTHING, Queue, QueueId, Table},
 };
 
 use super::Builder;
 
 const FLAT_PARENT: &str = "default";
 const MEGABYTE: f64 = 1_000_000.0;
+const SHARED: usize = FIRST_KIND + KINDS;
 
 // === impl Builder ===
 
@@ -37,7 +38,12 @@ impl Builder<'_> {
             self.input.usage.iter().map(|(name, usage)| (name.as_str(), usage)).collect();
         let mut queues = Table::default();
         for (name, (object, _)) in &objects {
-            let id = queues.push(queue(name, *object, usage.get(name.as_str()).copied()));
+            let id = queues.push(queue(
+                name,
+                *object,
+                usage.get(name.as_str()).copied(),
+                self.dimensions.kinds(),
+            ));
             self.queue_ids.insert(name.clone(), id);
         }
         let mut links = Vec::new();
@@ -89,17 +95,44 @@ impl Builder<'_> {
     }
 }
 
-fn queue(name: &str, object: Option<&QueueObject>, usage: Option<&Usage>) -> Queue {
+/// A queue's numbers for each thing that queues share, and which kinds of accelerators it names.
+fn quotas(object: Option<&QueueObject>, kinds: &[String]) -> ([Quota; SHARED], [bool; KINDS]) {
+    // A kind that nobody has: nothing to be due, nothing to divide.
+    let absent = Quota { quota: 0.0, over_quota_weight: 0.0, limit: -1.0 };
     let free = Quota { quota: -1.0, over_quota_weight: 1.0, limit: -1.0 };
+    let (mut quotas, mut named) = ([absent; SHARED], [false; KINDS]);
+    let resources = object.map(|object| &object.spec.resources);
+    let [cpu, memory, ..] = &mut quotas;
+    *cpu = resources.map_or(free, |it| it.cpu);
+    *memory = resources.map_or(free, |it| it.memory);
+    let scale = |amount: f64| (amount * MEGABYTE).max(-1.0);
+    memory.quota = scale(memory.quota);
+    memory.limit = scale(memory.limit);
+    for (at, kind) in kinds.iter().enumerate().take(KINDS) {
+        let own = resources.and_then(|it| it.of_kind(kind));
+        if let (Some(quota), Some(named)) = (quotas.get_mut(FIRST_KIND + at), named.get_mut(at)) {
+            *named = own.is_some();
+            *quota = own.unwrap_or_else(|| resources.map_or(free, |it| it.gpu));
+        }
+    }
+    (quotas, named)
+}
+
+fn queue(
+    name: &str,
+    object: Option<&QueueObject>,
+    usage: Option<&Usage>,
+    kinds: &[String],
+) -> Queue {
     let spec = object.map(|object| &object.spec);
-    let resources = spec.map_or([free, free, free], |spec| {
-        [spec.resources.cpu, spec.resources.memory, spec.resources.gpu]
-    });
-    let read = |field: fn(&Quota) -> f64, scaled: bool| -> Quantities {
-        let [cpu, memory, gpu] = resources;
-        let memory = if scaled { (field(&memory) * MEGABYTE).max(-1.0) } else { field(&memory) };
-        [field(&cpu), memory, field(&gpu)]
-    };
+    let (quotas, named) = quotas(object, kinds);
+    // What was used of late is known of all accelerators together, and counts for each kind.
+    let mut used = NOTHING;
+    if let Some(usage) = usage {
+        used = [usage.gpu; SHARED];
+        let [cpu, memory, ..] = &mut used;
+        (*cpu, *memory) = (usage.cpu, usage.memory);
+    }
     Queue {
         name: name.to_owned(),
         display_name: spec.map(|spec| spec.display_name.clone()).unwrap_or_default(),
@@ -107,10 +140,11 @@ fn queue(name: &str, object: Option<&QueueObject>, usage: Option<&Usage>) -> Que
         children: Vec::new(),
         created: object.and_then(|object| object.metadata.creation_timestamp),
         priority: spec.and_then(|spec| spec.priority).unwrap_or(100),
-        deserved: read(|quota| quota.quota, true),
-        limit: read(|quota| quota.limit, true),
-        weight: read(|quota| quota.over_quota_weight, false),
-        usage: usage.map_or([0.0; 3], |usage| [usage.cpu, usage.memory, usage.gpu]),
+        deserved: quotas.map(|quota| quota.quota),
+        limit: quotas.map(|quota| quota.limit),
+        weight: quotas.map(|quota| quota.over_quota_weight),
+        named,
+        usage: used,
         preempt_min_runtime: spec.and_then(|spec| spec.preempt_min_runtime),
         reclaim_min_runtime: spec.and_then(|spec| spec.reclaim_min_runtime),
     }
