@@ -260,7 +260,6 @@ fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline
         status_secret: names::CERTS_SECRET.to_owned(),
         schedulers,
         default_scheduler: settings.default_scheduler.clone(),
-        ..others
     }
 }
 

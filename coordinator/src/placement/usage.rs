@@ -30,17 +30,20 @@ pub enum Past {
     /// The first answer is still to come: no cycle yet.
     Awaited,
     /// What queues have used, and why there is nothing newer.
-    Known(Arc<Vec<(String, Usage)>>, Option<String>),
+    Known(UsageByQueue, Option<String>),
     /// There is no answer, or the last one is too old; why.
     Stale(String),
 }
+
+/// What each queue has used, by its name. Copies share it.
+type UsageByQueue = Arc<Vec<(String, Usage)>>;
 
 /// What is asked, and what has come of it.
 struct Asking {
     what: UsageDb,
     client: anyhow::Result<Client>,
     began: Instant,
-    last: Option<(Instant, Arc<Vec<(String, Usage)>>)>,
+    last: Option<(Instant, UsageByQueue)>,
 }
 
 // === impl Past ===
