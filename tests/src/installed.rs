@@ -118,6 +118,7 @@ impl Installed {
         let di_servers = Service::start().await?;
         let without = |what| args.without.contains(&what);
         let which = Which {
+            gc: !without(Controller::Gc),
             jobset: !without(Controller::Jobset),
             job: !without(Controller::Job),
             service: !without(Controller::Service),

@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub apply: Vec<PathBuf>,
 
-    /// A controller of the sandbox that does not run: jobset, job, service, scheduler, disruption; may be given several
+    /// A controller of the sandbox that does not run: gc, jobset, job, service, scheduler, disruption; may be given several
     /// times. Without jobset there is no definition of JobSets either
     #[arg(long, value_enum, value_name = "NAME")]
     pub without: Vec<Controller>,
@@ -130,6 +130,8 @@ pub struct Deleted {
 /// A controller of the sandbox that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Controller {
+    /// Garbage collection.
+    Gc,
     /// JobSets.
     Jobset,
     /// Jobs.
