@@ -24,8 +24,10 @@ pub struct GroupStatus {
     pub stays: bool,
     /// Its queue.
     pub queue: String,
-    /// Pods that have no node.
+    /// Pods that have no node, and are not on their way to one.
     pub waiting: Vec<Name>,
+    /// Pods that are being bound.
+    pub under_way: usize,
     /// Pods that have one.
     pub placed: usize,
     /// What keeps it waiting: a reason, and words with numbers.
@@ -95,7 +97,12 @@ pub fn groups(cluster: &Cluster, decisions: &Decisions) -> BTreeMap<Name, GroupS
         let Some(status) = all.get_mut(&name(&pod.metadata.namespace, group)) else { continue };
         add(&mut status.requested, pod);
         if pod.spec.node_name.is_empty() {
-            status.waiting.push(name_of(&pod.metadata));
+            let key = name_of(&pod.metadata);
+            let binding = cluster.flights().of(&key);
+            match binding.is_some_and(|binding| binding.uid == pod.metadata.uid) {
+                true => status.under_way += 1,
+                false => status.waiting.push(key),
+            }
         } else {
             status.placed += 1;
             add(&mut status.allocated, pod);

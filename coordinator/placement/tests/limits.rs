@@ -185,3 +185,28 @@ fn what_an_eviction_frees_in_a_queue_is_nobodys_until_it_is_confirmed() {
     let bound: Vec<_> = cluster.cycle(at(3)).binds.into_iter().map(|bind| bind.pod.1).collect();
     assert_eq!(bound, ["small".into()]);
 }
+
+/// A pod that is given a node and then hears that it cannot be placed would be Running and unscheduled for ever.
+#[test]
+fn pods_that_are_on_their_way_to_a_node_are_not_told_what_keeps_the_others_of_their_group() {
+    let mut cluster = cluster();
+    let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2",
+        "metadata": {"name": "gang", "namespace": "team", "uid": "gang"},
+        "spec": {"queue": "left", "minMember": 1, "priorityClassName": "low"}});
+    cluster.put(Object::PodGroup(serde_json::from_value(group).unwrap()));
+    for number in 0..10 {
+        let Object::Pod(mut one) = pod(&format!("gang-{number}"), 1, "") else { panic!("no pod") };
+        one.metadata.annotations.insert("pod-group-name".to_owned(), "gang".to_owned());
+        cluster.put(Object::Pod(one));
+    }
+    let cycle = cluster.cycle(at(0));
+    let bound: Vec<_> = cycle.binds.iter().map(|bind| bind.pod.clone()).collect();
+    let groups = muster_placement::status::groups(&cluster, &cycle.decisions);
+    let status = &groups[&name("team", "gang")];
+    assert_eq!(
+        (bound.len(), status.reason.as_ref().map(|(reason, _)| reason.as_str())),
+        (8, Some("OverLimit"))
+    );
+    assert_eq!((status.waiting.len(), status.under_way, status.placed), (2, 8, 0));
+    assert!(status.waiting.iter().all(|waits| !bound.contains(waits)), "{:?}", status.waiting);
+}

@@ -230,6 +230,17 @@ impl Notes {
                 let Ok(_permit) = permits.acquire_owned().await else { return };
                 let api: Api<Pod> = Api::namespaced(outlets.writer.client().clone(), &name.0);
                 match outlets.writer.strategic_status(&api, &name.1, &patch).await {
+                    // It was given a node while this was on its way, which must not be what is written last.
+                    Ok(pod) if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) => {
+                        let placed = json!({"metadata": {"uid": about.uid}, "status": {"conditions": [{
+                            "type": "PodScheduled", "status": "True", "reason": null, "message": null,
+                            "lastTransitionTime": since}]}});
+                        if let Err(error) =
+                            outlets.writer.strategic_status(&api, &name.1, &placed).await
+                        {
+                            tracing::debug!(reason = error.reason(), "{error}");
+                        }
+                    }
                     Ok(_) => outlets.events.warning(&about, "Unschedulable", note).await,
                     Err(error) => tracing::debug!(reason = error.reason(), "{error}"),
                 }
@@ -319,7 +330,7 @@ fn condition(
 ) -> (Option<GroupCondition>, bool) {
     let (is, reason, message) = match &status.reason {
         Some((reason, message)) => ("False", reason.clone(), message.clone()),
-        None if status.waiting.is_empty() && status.placed > 0 => {
+        None if status.waiting.is_empty() && status.under_way == 0 && status.placed > 0 => {
             ("True", PLACED.to_owned(), format!("{} pods have nodes", status.placed))
         }
         None => return (written.cloned(), false),

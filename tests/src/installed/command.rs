@@ -23,9 +23,8 @@ enum Act {
 /// sandbox simulates them.
 pub fn containers() -> Containers {
     let injected = |pod: &Value, name: &str, program: &str| {
-        let init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
-        let mut words = init.filter(|one| one["name"] == name).map(|one| one.to_string());
-        words.next_back().is_some_and(|words| words.contains(program))
+        let mut init = pod["spec"]["initContainers"].as_array().into_iter().flatten();
+        init.any(|one| one["name"] == name && one.to_string().contains(program))
     };
     Containers::default()
         .on(move |pod, name| injected(pod, name, "muster-agent"), waiter::agent)
