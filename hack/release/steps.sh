@@ -61,7 +61,7 @@ step_facts() {
              /^test .* FAILED$/ {print "  " $2}
              END {if (run) print run ": " passed " passed, " failed " failed"}'
         ;;
-    seeds) grep -E ' bindings, |^test ' || true ;;
+    seeds) grep -E '^Sum |^test ' || true ;;
     fuzz) grep '^fuzz ' || true ;;
     *) grep -vE '^ *(Compiling|Downloaded|Downloading|Finished|Running|Checking|go: downloading)' | tail -n 120 ;;
     esac

@@ -1,9 +1,9 @@
 //! Runs of the scheduler against an API that fails, lags and forgets, each replayable from its seed:
-//! `MUSTER_SEED=17 cargo test -p muster-placement --test seeded`.
+//! `MUSTER_SEED=17 cargo test -p muster-placement --test seeded`. `MUSTER_SEEDS=2000` tries that many instead of a few.
 //!
-//! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts, and no queue has
-//! more than its limit, nor has a queue above it. And in the end, when everything has been heard and nothing fails any more: no gang is half-bound, pods that share a
-//! device were told the one that is held for them, and none is held for nobody.
+//! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts, and no
+//! queue has more than its limit, nor has a queue above it. And in the end, when everything has been heard and nothing fails any
+//! more: no gang is half-bound, pods that share a device were told the one that is held for them, and none is held for nobody.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 #[path = "seeded/queues.rs"]
@@ -34,9 +34,10 @@ struct Sum {
 }
 
 fn run(seeds: u64, rules: impl Fn(u64) -> &'static [Rule]) -> Sum {
-    let seeds = match std::env::var("MUSTER_SEED").ok().and_then(|text| text.parse().ok()) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("MUSTER_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..seeds,
+        None => 0..number("MUSTER_SEEDS").unwrap_or(seeds),
     };
     let mut sum = Sum::default();
     for seed in seeds {

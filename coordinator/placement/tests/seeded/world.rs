@@ -42,6 +42,7 @@ pub enum Order {
     Make(Make),
     Mark(Mark),
     Release(Release),
+    Clear(Release),
 }
 
 pub enum Heard {
@@ -267,12 +268,14 @@ impl World {
         let order = self.orders.swap_remove(at);
         let fault = if fails { self.dice(8) } else { 7 };
         let done = match &order {
+            Order::Bind(bind) if fault == 0 && bind.share.is_some() => self.label(bind),
             _ if fault == 0 => Outcome::Failed("429".to_owned()),
             Order::Bind(bind) => self.bind(bind),
             Order::Evict(evict) => self.evict(evict),
             Order::Make(make) => self.make(make),
             Order::Mark(mark) => self.mark(mark),
             Order::Release(release) => self.release(release),
+            Order::Clear(release) => self.clear(release),
         };
         // It may have been done though nobody hears of it.
         let answer = if fault == 1 { Outcome::Unsure("no answer".to_owned()) } else { done };
@@ -287,6 +290,7 @@ impl World {
             Order::Make(make) => self.cluster.made(&make.spot, &answer, self.now),
             Order::Mark(mark) => self.cluster.marked(&mark.pod, &mark.uid, &answer, self.now),
             Order::Release(one) => self.cluster.released(&one.pod, &one.uid, &answer, self.now),
+            Order::Clear(one) => self.cluster.cleared(&one.pod, &one.uid, &answer, self.now),
         }
     }
 
