@@ -17,7 +17,7 @@ use muster_placement::live::{self, Admission, CONFIG_NAME, Condition, InForce, L
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::usage::Past;
@@ -90,6 +90,31 @@ impl Objects {
         let mut shards: Vec<_> = self.shards.all().iter().map(|one| read(&**one)).collect();
         shards.sort_by(|one, other| one.name.cmp(&other.name));
         (shards, self.configs.cluster_wide(CONFIG_NAME).map(|one| read(&*one)))
+    }
+}
+
+/// Tells whether containers are kept from choosing devices, by flags and `kai-config`, until stopped.
+pub async fn blocking(
+    objects: Objects,
+    flags: Rules,
+    tell: watch::Sender<bool>,
+    stop: CancellationToken,
+) {
+    let work = async {
+        let mut changes = objects.configs.subscribe();
+        objects.configs.ready().await;
+        loop {
+            let now = objects.rules(&flags).block_visible_devices;
+            tell.send_if_modified(|before| std::mem::replace(before, now) != now);
+            // Who is behind looks at all there is, as always.
+            if let Err(broadcast::error::RecvError::Closed) = changes.recv().await {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
     }
 }
 

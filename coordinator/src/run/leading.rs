@@ -18,6 +18,7 @@ use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
 use crate::placement;
 use crate::placement::bootstrap::bootstrap;
+use crate::placement::live;
 use crate::webhook::configure::configure;
 use crate::write::Writer;
 
@@ -124,9 +125,12 @@ impl Leading {
         parts.spawn(async move { keeper.lead(own, stop).await });
         let (own, stop) = (writer.clone(), term.clone());
         let schedulers = settings.placement.cluster.scheduler_names.clone();
-        parts.spawn(
-            async move { configure(own, certificates.authorities(), schedulers, stop).await },
-        );
+        let (tell, blocking) = watch::channel(settings.admission.block_visible_devices);
+        let (objects, flags) = (self.caches.live.clone(), settings.admission.clone());
+        let ended = term.clone();
+        parts.spawn(async move { live::blocking(objects, flags, tell, ended).await });
+        let authorities = certificates.authorities();
+        parts.spawn(async move { configure(own, authorities, schedulers, blocking, stop).await });
         let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
         parts.spawn(async move { bootstrap(queues, own, stop).await });
         let sources = Sources {

@@ -34,18 +34,48 @@ pub const OURS: &str = "ours";
 /// The authorities that clients are to trust, in PEM, see [`crate::certs::Certificates::authorities`].
 type Authorities = tokio::sync::watch::Receiver<Option<Arc<str>>>;
 
-/// Keeps all configurations right, until stopped or deposed. `schedulers` are the names whose pods are ours.
+/// Whether containers are kept from choosing devices, see [`crate::placement::live::blocking`].
+type Blocking = tokio::sync::watch::Receiver<bool>;
+
+/// Name of the match condition that says whether containers are kept from choosing devices: if not, no pod waits for a
+/// webhook that would change nothing.
+pub const BLOCKING: &str = "blocking";
+
+/// What the match conditions say that the coordinator writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    ours: String,
+    blocking: bool,
+}
+
+/// Keeps all configurations right, until stopped or deposed. `schedulers` are the names whose pods are ours, `blocking`
+/// is whether containers are kept from choosing devices.
 pub async fn configure(
     writer: Writer,
     authorities: Authorities,
     schedulers: Vec<String>,
+    blocking: Blocking,
     stop: CancellationToken,
 ) {
     let ours = ours(&schedulers);
+    let other = (authorities.clone(), blocking.clone());
     tokio::join!(
-        keep::<MutatingWebhookConfiguration>(&writer, authorities.clone(), &ours, &stop),
-        keep::<ValidatingWebhookConfiguration>(&writer, authorities, &ours, &stop),
+        keep::<MutatingWebhookConfiguration>(&writer, (authorities, blocking), &ours, &stop),
+        keep::<ValidatingWebhookConfiguration>(&writer, other, &ours, &stop),
     );
+}
+
+// === impl Conditions ===
+
+impl Conditions {
+    /// What the condition of this name has to say; nothing if it is not the coordinator's.
+    fn expression(&self, name: &str) -> Option<&str> {
+        match name {
+            OURS => Some(&self.ours),
+            BLOCKING => Some(if self.blocking { "true" } else { "false" }),
+            _ => None,
+        }
+    }
 }
 
 /// The CEL expression that holds for pods of these schedulers.
@@ -95,10 +125,14 @@ impl Configuration for ValidatingWebhookConfiguration {
     }
 }
 
-/// What must change in a configuration so that all of its webhooks trust these authorities and are asked about our
-/// pods (`ours`, see [`ours`]); none if nothing must, or if it does not ask for it. Refused by the API server if
-/// somebody else has changed it in the meantime.
-pub fn change<K: Configuration>(configuration: &K, authorities: &str, ours: &str) -> Option<Patch> {
+/// What must change in a configuration so that all of its webhooks trust these authorities and are asked about what
+/// the conditions say; none if nothing must, or if it does not ask for it. Refused by the API server if somebody else
+/// has changed it in the meantime.
+pub fn change<K: Configuration>(
+    configuration: &K,
+    authorities: &str,
+    conditions: &Conditions,
+) -> Option<Patch> {
     let asks = |annotation: &str| {
         configuration.annotations().get(annotation).is_some_and(|value| value == "true")
     };
@@ -107,7 +141,7 @@ pub fn change<K: Configuration>(configuration: &K, authorities: &str, ours: &str
         operations.extend(trust(configuration, authorities));
     }
     if asks(INJECT_SCHEDULER_NAMES) {
-        operations.extend(filter(configuration, ours));
+        operations.extend(filter(configuration, conditions));
     }
     if operations.is_empty() {
         return None;
@@ -135,18 +169,20 @@ fn trust<K: Configuration>(configuration: &K, authorities: &str) -> Vec<PatchOpe
         .collect()
 }
 
-/// The condition of that name, for webhooks where it says something else.
-fn filter<K: Configuration>(configuration: &K, ours: &str) -> Vec<PatchOperation> {
+/// The coordinator's conditions, for webhooks where they say something else.
+fn filter<K: Configuration>(configuration: &K, wanted: &Conditions) -> Vec<PatchOperation> {
     let mut operations = Vec::new();
     for (at, conditions) in configuration.conditions().into_iter().enumerate() {
         for (place, condition) in conditions.iter().enumerate() {
-            if condition.name != OURS || condition.expression == ours {
+            let expression = wanted.expression(&condition.name);
+            let Some(value) = expression.filter(|wanted| condition.expression != *wanted) else {
                 continue;
-            }
+            };
             let (at, place) = (at.to_string(), place.to_string());
             let tokens = ["webhooks", &at, "matchConditions", &place, "expression"];
             let path = PointerBuf::from_tokens(tokens);
-            operations.push(PatchOperation::Replace(ReplaceOperation { path, value: ours.into() }));
+            operations
+                .push(PatchOperation::Replace(ReplaceOperation { path, value: value.into() }));
         }
     }
     operations
@@ -154,7 +190,7 @@ fn filter<K: Configuration>(configuration: &K, ours: &str) -> Vec<PatchOperation
 
 async fn keep<K: Configuration>(
     writer: &Writer,
-    mut authorities: Authorities,
+    (mut authorities, mut blocking): (Authorities, Blocking),
     ours: &str,
     stop: &CancellationToken,
 ) {
@@ -167,9 +203,12 @@ async fn keep<K: Configuration>(
         let mut changes = found.subscribe();
         loop {
             let trusted = authorities.borrow_and_update().clone();
+            let blocking_now = *blocking.borrow_and_update();
+            let wanted = Conditions { ours: ours.to_owned(), blocking: blocking_now };
             let mut failed = false;
             for object in found.all() {
-                let change = trusted.as_deref().and_then(|trusted| change(&*object, trusted, ours));
+                let trusted = trusted.as_deref();
+                let change = trusted.and_then(|trusted| change(&*object, trusted, &wanted));
                 let Some(change) = change else { continue };
                 match writer.change(&api, &object.name_any(), change).await {
                     Ok(_) => {
@@ -188,6 +227,7 @@ async fn keep<K: Configuration>(
             }
             tokio::select! {
                 _ = changes.recv() => {}
+                Ok(()) = blocking.changed() => {}
                 Ok(()) = authorities.changed() => {}
                 () = tokio::time::sleep(AGAIN), if failed => {}
             }
@@ -208,8 +248,9 @@ mod tests {
 
     const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
 
-    fn names(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn of(names: &[&str]) -> Conditions {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        Conditions { ours: ours(&names), blocking: false }
     }
 
     fn shipped() -> (MutatingWebhookConfiguration, ValidatingWebhookConfiguration) {
@@ -219,14 +260,17 @@ mod tests {
     }
 
     /// The configuration after a change; how many of its webhooks ask about these pods.
-    fn changed<K: Configuration + serde::Serialize>(configuration: &K, ours: &str) -> (K, usize) {
-        let patch = change(configuration, "authority", ours).unwrap();
+    fn changed<K: Configuration + serde::Serialize>(
+        configuration: &K,
+        wanted: &Conditions,
+    ) -> (K, usize) {
+        let patch = change(configuration, "authority", wanted).unwrap();
         let mut raw = serde_json::to_value(configuration).unwrap();
         raw["metadata"]["resourceVersion"] = "1".into();
         json_patch::patch(&mut raw, &patch).unwrap();
         let changed: K = serde_json::from_value(raw).unwrap();
         let conditions = changed.conditions();
-        let says = |one: &MatchCondition| one.name == OURS && one.expression == ours;
+        let says = |one: &MatchCondition| one.name == OURS && one.expression == wanted.ours;
         let count = conditions.iter().filter(|all| all.iter().any(says)).count();
         (changed, count)
     }
@@ -234,9 +278,9 @@ mod tests {
     #[test]
     fn the_api_server_asks_about_pods_of_all_scheduler_names() {
         let (mutating, validating) = shipped();
-        let both = ours(&names(&["muster-scheduler", "kai-scheduler"]));
+        let both = of(&["muster-scheduler", "kai-scheduler"]);
         let (mutating, asking) = changed(&mutating, &both);
-        assert_eq!(asking, 1);
+        assert_eq!(asking, 2);
         let (validating, asking) = changed(&validating, &both);
         assert_eq!(asking, 1, "queues and groups are of no scheduler");
         // Once is enough.
@@ -250,23 +294,40 @@ mod tests {
     #[test]
     fn what_is_shipped_needs_no_other_filter_by_default() {
         let (mutating, _) = shipped();
-        let text = ours(&muster_placement::Settings::default().scheduler_names);
-        let patch = change(&mutating, "authority", &text).unwrap();
+        let ours = ours(&muster_placement::Settings::default().scheduler_names);
+        let wanted = Conditions { ours, blocking: false };
+        let patch = change(&mutating, "authority", &wanted).unwrap();
         let caught = |one: &PatchOperation| one.path().to_string().contains("matchConditions");
         assert!(!patch.0.iter().any(caught), "{patch}");
+    }
+
+    #[test]
+    fn pods_wait_for_what_keeps_them_from_choosing_devices_only_where_that_is_on() {
+        let (mutating, _) = shipped();
+        let says = |configuration: &MutatingWebhookConfiguration| -> Vec<String> {
+            let all = configuration.conditions().concat();
+            let blocking = all.into_iter().filter(|one| one.name == BLOCKING);
+            blocking.map(|one| one.expression).collect()
+        };
+        assert_eq!(says(&mutating), ["false"]);
+        let on = Conditions { blocking: true, ..of(&["muster-scheduler"]) };
+        let (mutating, _) = changed(&mutating, &on);
+        assert_eq!(says(&mutating), ["true"]);
+        let (mutating, _) = changed(&mutating, &of(&["muster-scheduler"]));
+        assert_eq!(says(&mutating), ["false"]);
     }
 
     #[test]
     fn a_filter_stays_where_nobody_asks_for_ours() {
         let (mut mutating, _) = shipped();
         mutating.annotations_mut().remove(INJECT_SCHEDULER_NAMES);
-        let patch = change(&mutating, "authority", &ours(&names(&["kai-scheduler"]))).unwrap();
+        let patch = change(&mutating, "authority", &of(&["kai-scheduler"])).unwrap();
         assert!(!patch.to_string().contains("kai-scheduler"), "{patch}");
     }
 
     #[test]
     fn a_name_cannot_end_its_text() {
-        let text = ours(&names(&[r"a' || true || 'a\"]));
+        let text = of(&[r"a' || true || 'a\"]).ours;
         assert!(text.ends_with(r"in ['a\' || true || \'a\\']"), "{text}");
     }
 }

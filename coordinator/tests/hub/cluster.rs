@@ -126,7 +126,8 @@ impl Cluster {
         self.tasks.spawn(async move { keeper.lead(its, stopped).await });
         let authorities = self.certificates.authorities();
         let schedulers = vec!["muster-scheduler".to_owned()];
-        self.tasks.spawn(configure(writer, authorities, schedulers, stop));
+        let blocking = tokio::sync::watch::channel(false).1;
+        self.tasks.spawn(configure(writer, authorities, schedulers, blocking, stop));
     }
 
     pub fn set_time(&self, now: Timestamp) {

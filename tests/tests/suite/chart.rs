@@ -114,6 +114,8 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "feature-gates",
         "runtime-finalizer",
         "default-scheduler",
+        "scheduler-shard",
+        "block-nvidia-visible-devices",
         "status-server",
     ];
     let real = open(&muster_coordinator::args::Args::command(), &charts);
