@@ -64,8 +64,8 @@ fn a_job_set_is_shown_as_a_tree_with_its_pods() {
 
 #[test]
 fn all_examples_of_model_servings_have_groups() {
-    let plain = "default-scheduler";
-    for (name, scheduler) in [("mindie", "x"), ("prefill-decode", plain), ("vllm", plain)] {
+    let ours = "muster-scheduler";
+    for (name, scheduler) in [("mindie", "x"), ("prefill-decode", ours), ("vllm", ours)] {
         let file = format!("docs/examples/modelserving-{name}.yaml");
         let (code, text, error) = group(&["-f", &file, "-o", "json", "--scheduler", scheduler]);
         assert_eq!((code, items(&text).len()), (0, 1), "{name}: {error}");

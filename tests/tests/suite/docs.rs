@@ -225,9 +225,15 @@ async fn the_metrics_in_the_docs_are_those_that_a_coordinator_shows() -> Result<
         .run(async |world| {
             let leader = world.coordinators()?.leader().context("nobody leads")?;
             let address = leader.coordinator().addresses().status;
-            let page = get(address, "/metrics").await?;
+            // What queues have is there when the first one is.
+            let page = world
+                .until("the metrics of queues", async || {
+                    let page = get(address, "/metrics").await?;
+                    let whole = page.contains("\nkai_queue_info{");
+                    Ok(if whole { Seen::Yes(page) } else { Seen::NotYet(page) })
+                })
+                .await?;
             let shown = types(&page);
-            ensure!(!shown.is_empty(), "{page}");
             let real: BTreeSet<_> = shown.union(&types(&counted()?)).cloned().collect();
             let rows = rows(&read("docs/coordinator.md")?, "## Metrics");
             let told: BTreeSet<(String, String)> = rows

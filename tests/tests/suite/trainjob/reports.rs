@@ -42,7 +42,9 @@ async fn given(world: &World, name: &str) -> Result<Given> {
     let said = world
         .until("what the trainer was given", async || {
             let said = world.said(&pods[0]).await?;
-            Ok(if said.contains("told") { Seen::Yes(said) } else { Seen::NotYet(said) })
+            // The line: a job may have that word in its name.
+            let whole = said.lines().any(|line| line == "told");
+            Ok(if whole { Seen::Yes(said) } else { Seen::NotYet(said) })
         })
         .await?;
     let line = |word: &str| {
