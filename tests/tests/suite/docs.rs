@@ -5,7 +5,7 @@ mod reference;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::CommandFactory;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::ResourceExt;
