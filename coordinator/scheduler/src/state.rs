@@ -124,13 +124,18 @@ impl State {
             ordered: snapshot.pod_sets.iter().map(|set| Rc::from(set.tasks.as_slice())).collect(),
             changes: Vec::new(),
         };
-        let on_nodes = |reservation: bool| {
-            snapshot
-                .tasks
-                .entries()
-                .filter(move |(_, task)| task.reservation == reservation && task.status.is_used())
+        // Reservations first, and what is promised last: who has a part of a device takes it from the node, and who only
+        // will have one takes nothing yet. The other way round nobody would take it.
+        let turn = |task: &Task| match (task.reservation, task.status) {
+            (true, _) => 0,
+            (false, Status::Pipelined) => 2,
+            (false, _) => 1,
         };
-        for (id, task) in on_nodes(true).chain(on_nodes(false)) {
+        let on_nodes = |wanted: u8| {
+            let entries = snapshot.tasks.entries();
+            entries.filter(move |(_, task)| turn(task) == wanted && task.status.is_used())
+        };
+        for (id, task) in (0..3).flat_map(on_nodes) {
             if let Some(node) = task.node {
                 state.put(snapshot, id, node);
             }

@@ -67,6 +67,33 @@ fn a_shared_device_is_filled_before_another_is_opened() {
 }
 
 #[test]
+fn a_device_that_one_pod_has_a_part_of_is_taken_though_another_is_promised_one() {
+    let half = json!({"gpu-fraction": "0.5"});
+    let request = |pod: &str, phase: &str| {
+        json!({"metadata": {"name": pod, "namespace": "ns"}, "status": {"phase": phase},
+            "spec": {"podName": pod, "selectedNode": "a", "selectedGPUGroups": ["device"],
+                "receivedResourceType": "Fraction"}})
+    };
+    // By name the promised one comes first, and something leaves that it could wait for.
+    let requests = json!([request("x-1", "Promised"), request("y-2", "")]);
+    let world = World::new()
+        .node("a", 2, json!({"nvidia.com/gpu.memory": "80000"}))
+        .queue("q", -1.0)
+        .group("old", "q", json!({}))
+        .pods("old", 1, 1, "a")
+        .leaving()
+        .group("x", "q", json!({}))
+        .group("y", "q", json!({}))
+        .group("z", "q", json!({}))
+        .pods_with("x", 1, json!({"cpu": "1"}), "", half.clone())
+        .pods_with("y", 1, json!({"cpu": "1"}), "", half)
+        .pods("z", 1, 1, "")
+        .with("bindRequests", requests);
+    let decided = told(&world.decide());
+    assert!(!decided.contains(&"bind z-3 a".to_owned()), "{decided:?}");
+}
+
+#[test]
 fn a_queue_below_its_quota_takes_back_from_one_above_and_no_more_than_it_needs() {
     let world = World::new()
         .node("a", 4, json!({}))

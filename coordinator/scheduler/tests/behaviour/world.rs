@@ -105,6 +105,14 @@ impl World {
         self
     }
 
+    /// The pods that are there so far are being deleted.
+    pub fn leaving(mut self) -> Self {
+        for pod in &mut self.pods {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        self
+    }
+
     /// More of a document.
     pub fn with(mut self, field: &str, value: Value) -> Self {
         self.more.push((field.to_owned(), value));
