@@ -11,6 +11,7 @@
 //! leads. Start reading at `run`.
 
 pub mod args;
+pub mod body;
 pub mod certs;
 pub mod conditions;
 pub mod controllers;

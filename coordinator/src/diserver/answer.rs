@@ -7,7 +7,6 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use muster_dijob::server::answer::{Body as Said, Refusal};
 use muster_dijob::server::{self, About, Answer, Begun, Route, View};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -15,6 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::DiServer;
 use super::forward::{HANDED, Unheard};
 use super::view::Seen;
+use crate::body::{self, Unread};
 use crate::controllers::dijob::Key;
 use crate::lead::Standing;
 use crate::write::Writer;
@@ -120,14 +120,12 @@ impl DiServer {
 
     async fn read(&self, request: Request<Body>) -> Result<Asked, Refusal> {
         let (parts, body) = request.into_parts();
-        let collected = timeout(self.settings.patience, Limited::new(body, LARGEST_BODY).collect());
+        let collected = timeout(self.settings.patience, body::read(body, LARGEST_BODY));
         let undecodable = |why: &str| Refusal::bad(format!("failed to decode request body: {why}"));
         let body = match collected.await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                return Err(undecodable("it is larger than 1 MiB"));
-            }
-            Ok(Err(error)) => return Err(undecodable(&error.to_string())),
+            Ok(Ok(body)) => body,
+            Ok(Err(Unread::TooLarge)) => return Err(undecodable("it is larger than 1 MiB")),
+            Ok(Err(Unread::Broken(error))) => return Err(undecodable(&error.to_string())),
             Err(_) => return Err(undecodable("it did not come in time")),
         };
         let handed = parts.headers.contains_key(HANDED);

@@ -7,7 +7,6 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 
 use super::said::Refused;
 use super::{PATIENCE, Reports, metrics};
+use crate::body::{self, Unread};
 use crate::controllers::trainjob::kinds::Job;
 use crate::https::Useful;
 
@@ -67,10 +67,10 @@ impl Reports {
             let why = "the request has no token: send Authorization: Bearer and what is in KUBEFLOW_TRAINER_SERVER_TOKEN";
             return Err(Refused::new(StatusCode::FORBIDDEN, why));
         };
-        // Who says beforehand that it is too long need not send it.
+        // Whose it is need not be asked.
         if request.body().size_hint().lower() > LARGEST as u64 {
-            let why = format!("a report has at most {LARGEST} bytes");
-            return Err(Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why));
+            read(request.into_body()).await?;
+            return Err(too_large());
         }
         // It is never closed.
         let _slot = self.slots.acquire().await.ok();
@@ -118,11 +118,15 @@ fn believed(status: TokenReviewStatus, audience: &str, place: &Place) -> Result<
 }
 
 async fn read(body: Body) -> Result<Bytes, Refused> {
-    let collected = Limited::new(body, LARGEST).collect().await;
-    collected.map(|body| body.to_bytes()).map_err(|error| match error.is::<LengthLimitError>() {
-        true => undecodable(&format!("it has more than {LARGEST} bytes")),
-        false => undecodable(&error.to_string()),
+    body::read(body, LARGEST).await.map_err(|error| match error {
+        Unread::TooLarge => too_large(),
+        Unread::Broken(error) => undecodable(&error.to_string()),
     })
+}
+
+fn too_large() -> Refused {
+    let why = format!("a report has at most {LARGEST} bytes");
+    Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
 }
 
 fn undecodable(why: &str) -> Refused {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -17,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::review::{self, Unanswered};
 use super::{Answerer, Webhooks};
+use crate::body::{self, Unread};
 use crate::https::{self, Limits, Useful};
 
 /// No body is longer: two objects of the size that etcd takes, the old and the new one.
@@ -131,18 +131,12 @@ async fn ask(
 }
 
 async fn read(body: Body) -> Result<bytes::Bytes, Refusal> {
-    let too_large = || {
-        let message = format!("a review has at most {LARGEST_BODY} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
-    };
-    // Who says so beforehand need not send it.
-    if body.size_hint().lower() > LARGEST_BODY as u64 {
-        return Err(too_large());
-    }
-    let collected = Limited::new(body, LARGEST_BODY).collect().await;
-    collected.map(|body| body.to_bytes()).map_err(|error| match error.is::<LengthLimitError>() {
-        true => too_large(),
-        false => {
+    body::read(body, LARGEST_BODY).await.map_err(|error| match error {
+        Unread::TooLarge => {
+            let message = format!("a review has at most {LARGEST_BODY} bytes");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message)
+        }
+        Unread::Broken(error) => {
             let message = format!("the body cannot be read: {error}");
             Refusal::new(StatusCode::BAD_REQUEST, "malformed", message)
         }
