@@ -1,13 +1,17 @@
 //! The body of a request, read to a limit.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use tokio::time::timeout;
 
-/// How much more than the limit is taken and thrown away. A caller that is still sending when the connection closes sees a broken
-/// connection, not the answer that says why.
+/// How much of a body that is refused is still taken and thrown away, and for how long. A caller that is sending when the connection
+/// closes sees a broken connection, not the answer that says why.
 const THROWN_AWAY: usize = 1024 * 1024;
+const THROWN_AWAY_FOR: Duration = Duration::from_secs(5);
 
 /// Why there is no body.
 #[derive(Debug)]
@@ -18,47 +22,63 @@ pub enum Unread {
     Broken(axum::Error),
 }
 
-/// Reads a body of at most that many bytes. It takes as long as the caller takes to send: whoever calls has a time limit.
+/// Reads a body of at most that many bytes. It takes as long as the caller takes to send: whoever calls has a time limit. A body that
+/// is too large is refused at once, and what comes of it then is thrown away beside the answer.
 pub async fn read(mut body: Body, largest: usize) -> Result<Bytes, Unread> {
-    let most = largest.saturating_add(THROWN_AWAY);
-    // Who says beforehand that it is far too long need not send it.
-    if body.size_hint().lower() > most as u64 {
-        return Err(Unread::TooLarge);
-    }
-    let (mut kept, mut came) = (BytesMut::new(), 0_usize);
-    while let Some(frame) = body.frame().await {
+    let mut kept = BytesMut::new();
+    // Who says beforehand that it is too large is believed.
+    let mut is_too_large = body.size_hint().lower() > largest as u64;
+    while !is_too_large {
+        let Some(frame) = body.frame().await else { return Ok(kept.freeze()) };
         let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
-        came = came.saturating_add(data.len());
-        if came > most {
-            break;
-        }
-        if came <= largest {
+        is_too_large = kept.len().saturating_add(data.len()) > largest;
+        if !is_too_large {
             kept.extend_from_slice(&data);
         }
     }
-    if came > largest { Err(Unread::TooLarge) } else { Ok(kept.freeze()) }
+    tokio::spawn(timeout(THROWN_AWAY_FOR, throw_away(body)));
+    Err(Unread::TooLarge)
+}
+
+async fn throw_away(mut body: Body) {
+    let mut left = THROWN_AWAY;
+    while let Some(Ok(frame)) = body.frame().await {
+        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
+
     use futures::stream::{self, StreamExt};
+    use hyper::body::{Frame, SizeHint};
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
 
     use super::*;
 
-    /// A body of pieces of that many bytes, which counts how many were asked for.
-    fn pieces(sizes: &[usize]) -> (Body, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
-        let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-        let counted = asked.clone();
+    /// A body of pieces of that many bytes; how many were taken, and the moment at which nobody reads it any more.
+    fn pieces(sizes: &[usize]) -> (Body, Arc<AtomicUsize>, oneshot::Receiver<()>) {
+        let (taken, (left, is_left)) = (Arc::new(AtomicUsize::new(0)), oneshot::channel());
+        let counted = taken.clone();
         let pieces: Vec<Bytes> = sizes.iter().map(|size| vec![b'x'; *size].into()).collect();
         let stream = stream::iter(pieces).map(move |piece| {
-            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let _until_dropped = &left;
+            counted.fetch_add(1, Ordering::Relaxed);
             Ok::<_, std::io::Error>(piece)
         });
-        (Body::from_stream(stream), asked)
+        (Body::from_stream(stream), taken, is_left)
     }
 
     #[tokio::test]
-    async fn a_body_is_read_to_its_limit_and_what_is_a_little_more_is_taken_but_refused() {
+    async fn a_body_is_read_to_its_limit_and_a_little_more_is_taken_but_refused() {
         for (sizes, largest, fits, taken) in [
             (&[][..], 0, true, 0),
             (&[4, 6], 10, true, 2),
@@ -67,20 +87,40 @@ mod tests {
             // Nobody waits for the rest of a flood.
             (&[11, THROWN_AWAY, 1, 1], 10, false, 2),
         ] {
-            let (body, asked) = pieces(sizes);
-            let read = read(body, largest).await;
-            match fits {
-                true => assert_eq!(read.unwrap().len(), sizes.iter().sum::<usize>()),
-                false => assert!(matches!(read, Err(Unread::TooLarge)), "{sizes:?}"),
+            let (body, counted, is_left) = pieces(sizes);
+            match read(body, largest).await {
+                Ok(read) => assert_eq!((fits, read.len()), (true, sizes.iter().sum()), "{sizes:?}"),
+                Err(error) => assert!(!fits && matches!(error, Unread::TooLarge), "{sizes:?}"),
             }
-            let asked = asked.load(std::sync::atomic::Ordering::Relaxed);
-            assert_eq!(asked, taken, "{sizes:?}");
+            assert!(is_left.await.is_err(), "it is dropped");
+            assert_eq!(counted.load(Ordering::Relaxed), taken, "{sizes:?}");
         }
     }
 
-    #[tokio::test]
-    async fn a_body_that_says_it_is_far_too_long_is_not_read() {
-        let body = Body::from(vec![b'x'; 11 + THROWN_AWAY]);
-        assert!(matches!(read(body, 10).await, Err(Unread::TooLarge)));
+    /// A body that says that it has that many bytes, and sends none.
+    struct Declared(u64);
+
+    impl hyper::body::Body for Declared {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _context: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            Poll::Pending
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_says_it_is_too_large_is_refused_before_it_comes() {
+        let began = Instant::now();
+        let refused = read(Body::new(Declared(11)), 10).await;
+        assert!(matches!(refused, Err(Unread::TooLarge)));
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }
