@@ -1,10 +1,9 @@
 //! Recorded behaviour of Go's engine, replayed.
 //!
-//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
-
-use std::path::PathBuf;
+//! tests/conformance has the cases, or the folder that `MUSTER_CONFORMANCE` names.
 
 use gotemplate::{Functions, MissingKey, Numbers, Template, Value, structure};
+use muster_conformance::{Recordings, Test};
 use serde_json::Value as Json;
 
 #[derive(Default)]
@@ -108,27 +107,20 @@ fn run(case: &Json, functions: &Functions) -> (Result<String, gotemplate::Error>
     (result.map(|()| out.clone()), out)
 }
 
-#[test]
-#[allow(clippy::disallowed_methods, reason = "a test reads its cases")]
-fn gotemplate_conformance() {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
-    let folder = std::env::var("MUSTER_CONFORMANCE").map_or(beside, PathBuf::from);
-    let path = folder.join("gotemplate/cases.json");
-    let Ok(cases) = std::fs::read_to_string(&path) else {
-        println!("conformance gotemplate: no cases at {}, nothing was checked", path.display());
-        return;
-    };
-    let cases: Json = serde_json::from_str(&cases).expect("the cases are JSON");
-    let cases = cases.as_array().or_else(|| cases["cases"].as_array()).expect("a list of cases");
+fn main() -> std::process::ExitCode {
+    let test = Test { name: "gotemplate_conformance", needs: "cases.json", replay };
+    muster_conformance::run("gotemplate", &[test])
+}
+
+fn replay(recordings: &Recordings) -> Result<(), String> {
+    let cases: Json = recordings.json("cases.json");
+    let cases = cases.as_array().or_else(|| cases["cases"].as_array());
+    let cases = cases.ok_or("cases.json has no list of cases")?;
     let misses: Vec<String> = cases.iter().filter_map(miss).collect();
     for miss in misses.iter().take(20) {
         println!("{miss}");
     }
     println!("conformance gotemplate: {} of {}", cases.len() - misses.len(), cases.len());
-    assert!(
-        misses.is_empty() && !cases.is_empty(),
-        "{} of {} cases differ",
-        misses.len(),
-        cases.len()
-    );
+    let all = misses.is_empty() && !cases.is_empty();
+    if all { Ok(()) } else { Err(format!("{} of {} cases differ", misses.len(), cases.len())) }
 }

@@ -1,6 +1,6 @@
 //! Recorded behaviour of the original algorithm, replayed.
 //!
-//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
+//! tests/conformance has the cases, or the folder that `MUSTER_CONFORMANCE` names.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -8,8 +8,8 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
+use muster_conformance::{Recordings, Test};
 use muster_ranktable::{ConfigMap, Order, Pod, RenderError, Rendered, Request, TableTemplate};
 use serde_json::{Value as Json, json};
 
@@ -118,18 +118,13 @@ fn miss(case: &Json, expected: &Json) -> Option<String> {
     None
 }
 
-#[test]
-fn ranktable_conformance() {
-    let folder = std::env::var_os("MUSTER_CONFORMANCE").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance")),
-        PathBuf::from,
-    );
-    let file = folder.join("ranktable/cases.json");
-    let Ok(content) = std::fs::read(&file) else {
-        println!("conformance ranktable: skipped, there is no {}", file.display());
-        return;
-    };
-    let cases: Vec<Json> = serde_json::from_slice(&content).unwrap();
+fn main() -> std::process::ExitCode {
+    let test = Test { name: "ranktable_conformance", needs: "cases.json", replay };
+    muster_conformance::run("ranktable", &[test])
+}
+
+fn replay(recordings: &Recordings) -> Result<(), String> {
+    let cases: Vec<Json> = recordings.json("cases.json");
     let misses: Vec<Vec<String>> = cases
         .iter()
         .map(|case| {
@@ -142,5 +137,6 @@ fn ranktable_conformance() {
     }
     let passed = misses.iter().filter(|misses| misses.is_empty()).count();
     println!("conformance ranktable: {passed} of {}", cases.len());
-    assert!(!cases.is_empty() && passed == cases.len(), "not all recorded cases pass");
+    let all = !cases.is_empty() && passed == cases.len();
+    if all { Ok(()) } else { Err("not all recorded cases pass".to_owned()) }
 }

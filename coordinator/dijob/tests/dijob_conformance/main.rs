@@ -1,6 +1,6 @@
 //! Recorded behaviour of the DI orchestrator, its server and its webhooks, replayed.
 //!
-//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
+//! tests/conformance has the cases, or the folder that `MUSTER_CONFORMANCE` names.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -14,8 +14,7 @@ mod operator;
 mod server;
 mod webhook;
 
-use std::path::PathBuf;
-
+use muster_conformance::{Recordings, Test};
 use muster_dijob::gpu;
 use serde_json::{Value, json};
 
@@ -31,28 +30,20 @@ fn gpualloc(case: &Value) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("{found} instead of {expected}")) }
 }
 
-#[test]
-fn dijob_conformance() {
-    let folder = std::env::var_os("MUSTER_CONFORMANCE").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance")),
-        PathBuf::from,
-    );
-    let folder = folder.join("dijob/cases");
-    if !folder.is_dir() {
-        println!("conformance dijob: skipped, there is no {}", folder.display());
-        return;
-    }
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
+fn main() -> std::process::ExitCode {
+    let test = Test { name: "dijob_conformance", needs: "cases", replay };
+    muster_conformance::run("dijob", &[test])
+}
+
+fn replay(recordings: &Recordings) -> Result<(), String> {
+    let cases: Vec<Value> = recordings.each("cases");
     let (mut passed, mut missed) = (0, 0);
-    for file in &files {
-        let case: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    for case in &cases {
         let result = match case["component"].as_str().unwrap() {
-            "gpualloc" => gpualloc(&case),
-            "webhook" => webhook::run(&case),
-            "operator" => operator::run(&case),
-            "server" => server::run(&case),
+            "gpualloc" => gpualloc(case),
+            "webhook" => webhook::run(case),
+            "operator" => operator::run(case),
+            "server" => server::run(case),
             other => Err(format!("nobody knows the component {other}")),
         };
         match result {
@@ -65,6 +56,6 @@ fn dijob_conformance() {
             }
         }
     }
-    println!("conformance dijob: {passed} of {}", files.len());
-    assert!(passed > 0 && missed == 0, "{missed} recorded cases do not pass");
+    println!("conformance dijob: {passed} of {}", cases.len());
+    if missed == 0 { Ok(()) } else { Err(format!("{missed} recorded cases do not pass")) }
 }

@@ -1,6 +1,6 @@
 //! The controller's cases: a cluster in memory, step by step.
 
-use std::path::Path;
+use muster_conformance::Recordings;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -16,12 +16,12 @@ use crate::matching::Tokens;
 use crate::{Outcome, cases};
 
 /// All cases of the controller.
-pub fn run(folder: &Path) -> Vec<Outcome> {
+pub fn run(recordings: &Recordings) -> Vec<Outcome> {
     let outcome = |case: &Value| Outcome {
         name: case["name"].as_str().unwrap().to_owned(),
         result: replay(case),
     };
-    cases(folder, "controller").iter().map(outcome).collect()
+    cases(recordings, "controller").iter().map(outcome).collect()
 }
 
 fn replay(case: &Value) -> Result<(), String> {

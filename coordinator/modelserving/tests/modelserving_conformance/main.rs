@@ -1,6 +1,6 @@
 //! Recorded behaviour of Kthena's ModelServing controller, its webhook and its names, replayed.
 //!
-//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
+//! tests/conformance has the cases, or the folder that `MUSTER_CONFORMANCE` names.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ mod matching;
 mod naming;
 mod webhook;
 
-use std::path::{Path, PathBuf};
+use muster_conformance::{Recordings, Test};
 
 use serde_json::Value;
 
@@ -41,30 +41,20 @@ const DELIBERATE: [(&str, &str); 4] = [
 ];
 
 /// The cases of a component, by file name.
-pub fn cases(folder: &Path, component: &str) -> Vec<Value> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    let read = |file: &PathBuf| -> Value {
-        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
-    };
-    files.iter().map(read).filter(|case| case["component"] == component).collect()
+pub fn cases(recordings: &Recordings, component: &str) -> Vec<Value> {
+    let cases: Vec<Value> = recordings.each("cases");
+    cases.into_iter().filter(|case| case["component"] == component).collect()
 }
 
-#[test]
-fn modelserving_conformance() {
-    let folder = std::env::var_os("MUSTER_CONFORMANCE").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance")),
-        PathBuf::from,
-    );
-    let folder = folder.join("modelserving/cases");
-    if !folder.is_dir() {
-        println!("conformance modelserving: skipped, there is no {}", folder.display());
-        return;
-    }
-    let mut outcomes = controller::run(&folder);
-    outcomes.extend(naming::run(&folder));
-    outcomes.extend(webhook::run(&folder));
+fn main() -> std::process::ExitCode {
+    let test = Test { name: "modelserving_conformance", needs: "cases", replay };
+    muster_conformance::run("modelserving", &[test])
+}
+
+fn replay(recordings: &Recordings) -> Result<(), String> {
+    let mut outcomes = controller::run(recordings);
+    outcomes.extend(naming::run(recordings));
+    outcomes.extend(webhook::run(recordings));
     let deliberate = |outcome: &Outcome| {
         DELIBERATE.iter().find(|(name, _)| *name == outcome.name).map(|(_, reason)| *reason)
     };
@@ -83,5 +73,5 @@ fn modelserving_conformance() {
     }
     let passed = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
     println!("conformance modelserving: {passed} of {}", outcomes.len());
-    assert!(!outcomes.is_empty() && missed == 0, "{missed} recorded cases do not pass");
+    if missed == 0 { Ok(()) } else { Err(format!("{missed} recorded cases do not pass")) }
 }

@@ -1,6 +1,6 @@
 //! Pure functions, call by call.
 
-use std::path::Path;
+use muster_conformance::Recordings;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -15,8 +15,8 @@ use crate::matching::Tokens;
 use crate::{Outcome, cases};
 
 /// All cases of names and numbers.
-pub fn run(folder: &Path) -> Vec<Outcome> {
-    cases(folder, "naming").iter().map(outcome).collect()
+pub fn run(recordings: &Recordings) -> Vec<Outcome> {
+    cases(recordings, "naming").iter().map(outcome).collect()
 }
 
 fn outcome(case: &Value) -> Outcome {

@@ -5,7 +5,7 @@
 //!                            │ as the patch says?        │ same fields?               │ same errors, same text?
 //! ```
 
-use std::path::Path;
+use muster_conformance::Recordings;
 
 use muster_modelserving::check::{UNKNOWN, check};
 use muster_modelserving::shape::read_kthena;

@@ -1,10 +1,8 @@
 //! Recorded cases: what went in, and what came out.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
 
+use muster_conformance::Recordings;
 use muster_scheduler::input::{Document, Limits, load};
 use serde::Deserialize;
 
@@ -91,31 +89,18 @@ pub struct Share {
 }
 
 /// The cases of a folder, by file name.
-pub fn cases(folder: &Path) -> Vec<Case> {
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
-    files.sort();
+pub fn cases(recordings: &Recordings, folder: &str) -> Vec<Case> {
     let only = std::env::var("ONLY").unwrap_or_default();
-    let name = |file: &Path| file.file_stem().unwrap().to_string_lossy().into_owned();
-    files.retain(|file| name(file).contains(&only));
-    files.iter().map(|file| read(file, name(file))).collect()
+    let read = |path: &str| {
+        let name = path.trim_start_matches(folder).trim_matches('/').trim_end_matches(".json");
+        name.contains(&only).then(|| read(recordings.bytes(path), name.to_owned()))
+    };
+    recordings.files(folder).filter_map(read).collect()
 }
 
-/// The areas of `scenarios/`, by name.
-pub fn areas(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut areas: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    areas.sort();
-    areas
-}
-
-fn read(file: &Path, name: String) -> Case {
-    let bytes = std::fs::read(file).unwrap();
-    let document =
-        load(&bytes, Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
+fn read(bytes: &[u8], name: String) -> Case {
+    let document = load(bytes, Limits::default()).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(document.input.set_aside.is_empty(), "{name}: {:?}", document.input.set_aside);
-    let recorded = serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let recorded = serde_json::from_slice(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     Case { name, document, recorded }
 }

@@ -1,6 +1,6 @@
 //! Recorded decisions of KAI Scheduler, replayed.
 //!
-//! The cases lie outside the repository: in the folder that `MUSTER_CONFORMANCE` names, or beside the project.
+//! tests/conformance has the cases, or the folder that `MUSTER_CONFORMANCE` names.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -15,11 +15,9 @@ mod engine;
 mod invariants;
 mod report;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
+use muster_conformance::{Recordings, Test};
 use muster_scheduler::{
     decisions::{Decisions, PodOutcome},
     plugin::proportion::division::reported,
@@ -37,17 +35,16 @@ const DELIBERATE: [(&str, &str); 1] = [(
     "a group that was moved in a cycle is not evicted once more in the same cycle: another one gives way",
 )];
 
-#[test]
-fn scheduler_conformance() {
-    let folder = std::env::var_os("MUSTER_CONFORMANCE").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance")),
-        PathBuf::from,
-    );
-    let folder = folder.join("scheduler");
-    if !folder.is_dir() {
-        println!("conformance scheduler: skipped, there is no {}", folder.display());
-        return;
-    }
+fn main() -> std::process::ExitCode {
+    let tests = [
+        Test { name: "scheduler_conformance", needs: "random", replay },
+        // They are tables of KAI's own tests, so that the repository has none of them; `replay` counts them too.
+        Test { name: "scheduler_scenarios", needs: "scenarios", replay: |_| Ok(()) },
+    ];
+    muster_conformance::run("scheduler", &tests)
+}
+
+fn replay(recordings: &Recordings) -> Result<(), String> {
     let mut report = Report::default();
     let mut lawful = Row::new("invariants of recorded cases", BAR);
     let mut run = |case: &Case| {
@@ -60,10 +57,10 @@ fn scheduler_conformance() {
         );
         outcome
     };
-    for area in case::areas(&folder.join("scenarios")) {
+    for area in recordings.folders("scenarios") {
         let mut placing = Row::new(&area, BAR);
         let mut waiting = Row::new(&format!("{area}, must not schedule"), BAR);
-        for case in case::cases(&folder.join("scenarios").join(&area)) {
+        for case in case::cases(recordings, &format!("scenarios/{area}")) {
             let (_, pods) = run(&case);
             let expect = case.recorded.expect.as_ref().unwrap();
             let decides = |status: &str| ["Binding", "Pipelined", "Releasing"].contains(&status);
@@ -76,7 +73,7 @@ fn scheduler_conformance() {
     let mut random = Row::new("random", BAR);
     let mut newest = Row::new("newest", BAR);
     let mut shares = Row::new("fair share", BAR);
-    for case in case::cases(&folder.join("random")) {
+    for case in case::cases(recordings, "random") {
         let (outcome, _) = run(&case);
         let wanted = case.recorded.output_newest.as_ref().unwrap();
         if case.recorded.target != "none" {
@@ -85,7 +82,7 @@ fn scheduler_conformance() {
         }
         shares.add(&case.name, fair_shares(wanted, &outcome));
     }
-    for case in case::cases(&folder.join("newest")) {
+    for case in case::cases(recordings, "newest") {
         let (outcome, _) = run(&case);
         let wanted = case.recorded.output.as_ref().unwrap();
         if !case.name.starts_with("fs-") {
@@ -97,7 +94,7 @@ fn scheduler_conformance() {
     report.rows.extend([random, newest, shares, lawful]);
     report.print();
     let below = report.below_bar();
-    assert!(report.total() > 0 && below.is_empty(), "below their bars: {below:?}");
+    if below.is_empty() { Ok(()) } else { Err(format!("below their bars: {below:?}")) }
 }
 
 /// Status of every pod, and its node where that is asserted.
