@@ -152,9 +152,16 @@ impl<'a> Draft<'a> {
         }
         // Not only when the status names others than before: who wrote that may have come no further.
         let seen = self.seen;
+        // Pods of a group that was there already may have been made without that anybody kept what they are made from. Where
+        // instances of roles are replaced nobody keeps it, as in Kthena.
+        let is_in_use = self.store.groups().iter().any(|group| group.revision == self.revision);
+        let is_to_be_kept = is_in_use && !budget::by_role(self.serving);
         for known in seen.revisions() {
             let name = known.metadata.name.as_deref().unwrap_or_default();
             if !revisions.iter().any(|kept| kept == name) {
+                if is_to_be_kept {
+                    self.keep_revision();
+                }
                 let after = self.plan.steps.len() + 1;
                 let failure = Failure::GoOnAt(after);
                 let step = Step::delete(Kind::ControllerRevision, &seen.read(&known.metadata));

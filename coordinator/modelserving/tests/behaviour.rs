@@ -102,6 +102,35 @@ fn a_revision_that_somebody_who_died_has_left_is_removed() {
     assert_eq!(cluster.revisions.keys().cloned().collect::<Vec<_>>(), kept);
 }
 
+/// A leader that starts while the old pods go sees a group in which all that is left of them is missing, and makes its pods anew.
+#[test]
+fn a_revision_is_not_removed_before_the_one_in_its_place_is_kept() {
+    let mut changed = serving();
+    changed["spec"]["replicas"] = 1.into();
+    let mut cluster = started(&changed);
+    another_image(&mut changed);
+    let spec: muster_modelserving::api::Spec =
+        serde_json::from_value(changed["spec"].clone()).unwrap();
+    let new = muster_modelserving::revision::roles(&spec.template.roles);
+    // Its pods are of the new revision already, which nobody has kept.
+    let names: Vec<String> = cluster.pods.keys().cloned().collect();
+    let hash = muster_modelserving::revision::role(&spec.template.roles[0]);
+    for name in names {
+        cluster.change_pod(&name, |pod| {
+            let labels = pod.metadata.labels.get_or_insert_default();
+            labels.insert(REVISION.to_owned(), new.clone());
+            labels.insert(muster_modelserving::naming::ROLE_HASH.to_owned(), hash.clone());
+        });
+    }
+    cluster.serving.as_mut().unwrap().spec = spec;
+    cluster.start();
+    cluster.settle();
+    cluster.queue();
+    cluster.settle();
+    let kept: Vec<&String> = cluster.revisions.keys().collect();
+    assert_eq!(kept, [&format!("llm-{new}")], "{:?}", cluster.record.calls);
+}
+
 #[test]
 fn without_groups_there_is_a_status() {
     let mut none = serving();

@@ -72,7 +72,7 @@ impl Draft<'_> {
     }
 
     /// Writes the roles down before anything is made from them.
-    fn keep_revision(&mut self) {
+    pub(super) fn keep_revision(&mut self) {
         if self.kept {
             return;
         }

@@ -18,12 +18,12 @@ use crate::Outcome;
 
 const DEFINITION: &str = include_str!("../../../../deploy/crds/modelserving.yaml");
 
-/// Replays the webhook cases of the folder, in the order of their names.
-pub fn run(dir: &Path) -> Vec<Outcome> {
+/// Replays the webhook cases , in the order of their names.
+pub fn run(recordings: &Recordings) -> Vec<Outcome> {
     let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
     let schema =
         Schema::compile(&definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).unwrap();
-    crate::cases(dir, "webhook")
+    crate::cases(recordings, "webhook")
         .into_iter()
         .map(|case| Outcome {
             name: case["name"].as_str().unwrap_or_default().to_owned(),
