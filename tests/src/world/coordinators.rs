@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
@@ -19,6 +20,7 @@ use muster_coordinator::controllers::ranktable::{self, Patience};
 use muster_coordinator::diserver::{self, Peers};
 use muster_coordinator::hub::{self, Hub};
 use muster_coordinator::lead::{self, Standing};
+use muster_coordinator::names::LEASE;
 use muster_coordinator::placement;
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::webhook::configure::Configuration;
@@ -95,6 +97,8 @@ pub struct Choices {
 pub struct Running {
     /// Its number, from 0, in the order of their starts.
     pub number: usize,
+    /// Who it is in the Lease.
+    identity: String,
     coordinator: Coordinator,
     runtime: Runtime,
 }
@@ -284,6 +288,7 @@ impl World {
         let coordinators =
             self.coordinators.as_mut().context("this world was planned without coordinators")?;
         let settings = coordinators.settings();
+        let identity = settings.identity.clone();
         let number = coordinators.started;
         coordinators.started += 1;
         let started = runtime.spawn(Coordinator::start(settings, client, LogLevel::fixed())).await;
@@ -299,7 +304,7 @@ impl World {
         coordinators.webhooks.add(addresses.webhooks);
         coordinators.di_servers.add(addresses.di_server);
         coordinators.peers.add(&format!("https://{}", addresses.hub), addresses.di_server);
-        coordinators.running.push(Running { number, coordinator, runtime });
+        coordinators.running.push(Running { number, identity, coordinator, runtime });
         Ok(number)
     }
 
@@ -311,6 +316,25 @@ impl World {
     /// The same, to end some.
     pub fn coordinators_mut(&mut self) -> anyhow::Result<&mut Coordinators> {
         self.coordinators.as_mut().context("this world was planned without coordinators")
+    }
+
+    /// Ends one as `kill -9` would, and lets others lead at once, if it led: as if its lease had run out. A test that waits for that
+    /// must choose a lease so short that leaders lose it on a busy machine, one after the other.
+    pub async fn kill_for_good(&mut self, number: usize) -> anyhow::Result<()> {
+        let identity = self.coordinators_mut()?.kill(number)?;
+        let leases: Api<Lease> = Api::namespaced(self.client(), NAMESPACE);
+        while let Some(lease) = leases.get_opt(LEASE).await? {
+            let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_ref());
+            if holder != Some(&identity) {
+                break;
+            }
+            let free = lead::record::released(&lease);
+            match leases.replace(LEASE, &PostParams::default(), &free).await {
+                Err(kube::Error::Api(refused)) if refused.code == 409 => {}
+                written => return written.map(drop).context("the Lease of one that is dead"),
+            }
+        }
+        Ok(())
     }
 
     /// The hub of the leader.
@@ -387,12 +411,12 @@ impl Coordinators {
         format!("https://{}", self.hubs.address())
     }
 
-    /// Ends one as `kill -9` would.
-    pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
-        let Running { coordinator, runtime, .. } = self.take(number)?;
+    /// Ends one as `kill -9` would; who it was in the Lease.
+    pub fn kill(&mut self, number: usize) -> anyhow::Result<String> {
+        let Running { identity, coordinator, runtime, .. } = self.take(number)?;
         runtime.shutdown_background();
         drop(coordinator);
-        Ok(())
+        Ok(identity)
     }
 
     /// Ends one as SIGTERM would.

@@ -55,12 +55,10 @@ pub struct Play<'a> {
     pods: Vec<(String, String, String)>,
 }
 
-/// Two nodes, two coordinators, a short lease.
+/// Two nodes, two coordinators.
 pub fn plan() -> Plan {
     let pause = Some(Duration::from_millis(200));
-    // A real API server shares its cores with much else: a lease must outlast its pauses.
-    let lease = Duration::from_millis(if World::is_real() { 2000 } else { 500 });
-    let choices = Choices { lease, pause, ..Choices::default() };
+    let choices = Choices { pause, ..Choices::default() };
     World::new().nodes(2).choices(choices).agents()
 }
 
@@ -106,7 +104,7 @@ impl Stage {
 
     /// Kills a coordinator, and starts another.
     pub async fn kill(&mut self, number: usize) -> Result<()> {
-        self.world.coordinators_mut()?.kill(number)?;
+        self.world.kill_for_good(number).await?;
         self.kills += 1;
         self.add().await
     }

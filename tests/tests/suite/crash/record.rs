@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use muster_tests::world::PATIENCE;
 use serde_json::{Value, json};
 
 use super::play::{Home, Stage};
@@ -73,7 +74,7 @@ async fn what_people_do_to_a_record_is_put_right_and_generations_never_go_back()
 
 /// Waits until the record is as it should be, and all pods read what it says.
 async fn whole(play: &mut super::play::Play<'_>, before: &ConfigMap) -> Result<ConfigMap> {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + PATIENCE;
     loop {
         let map = play.delivered(generation(before)).await?;
         let labelled = LABELS.iter().all(|label| map.labels().contains_key(*label));

@@ -15,7 +15,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Resource, ResourceExt};
 use muster_tests::World;
-use muster_tests::world::{Seen, Side};
+use muster_tests::world::{PATIENCE, Seen, Side};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ impl<'a> Life<'a> {
     async fn done(&mut self, act: Act, dry: Option<&Value>) -> Result<Value> {
         let what = format!("{act:?} of {}", self.name);
         let name = self.name.clone();
-        let end = Instant::now() + Duration::from_secs(30);
+        let end = Instant::now() + PATIENCE;
         loop {
             let look = async |world: &World| Ok(Seen::Yes(picture(world, &name, act).await));
             let seen = match (self.stage.until(&what, look).await?, dry) {

@@ -1,20 +1,18 @@
 //! Coordinators die at every pod that a request makes: what is left of a learner goes, and what is whole is listed.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use muster_tests::World;
 use muster_tests::world::dijob::{Caller, selector};
 use muster_tests::world::jobset::phase;
-use muster_tests::world::{Guillotine, Seen, Side};
+use muster_tests::world::{Guillotine, PATIENCE, Seen, Side};
 use serde_json::json;
 
 use super::{aggregators, running};
 
 /// Replaces whoever falls.
 async fn bury(world: &mut World, guillotine: &std::sync::Arc<Guillotine>) -> Result<()> {
-    let fallen = tokio::time::timeout(Duration::from_secs(20), guillotine.falls()).await;
-    world.coordinators_mut()?.kill(fallen.context("nobody has died")?)?;
+    let fallen = tokio::time::timeout(PATIENCE, guillotine.falls()).await;
+    world.kill_for_good(fallen.context("nobody has died")?).await?;
     let own = guillotine.clone();
     world.add_coordinator_with(move |client| own.client(client).1).await?;
     Ok(())
