@@ -127,7 +127,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
     /// The SchedulingShard that is obeyed while it is there, before that file. Empty: none is
-    #[arg(long, value_name = "NAME", default_value = muster_placement::live::DEFAULT_SHARD)]
+    #[arg(long, value_name = "NAME", default_value = muster_scheduler_state::live::DEFAULT_SHARD)]
     pub scheduler_shard: String,
     /// How pods make room for others
     #[arg(long, value_enum, default_value_t)]

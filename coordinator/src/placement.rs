@@ -7,7 +7,7 @@
 //!                            pods without a group ──▶ grouper     └── outcomes
 //! ```
 //!
-//! What decides is in `muster-placement` and `muster-scheduler`; here is what reads and writes. Only a leader watches: its
+//! What decides is in `muster-scheduler-state` and `muster-scheduler`; here is what reads and writes. Only a leader watches: its
 //! first listing is read after the lease was won, so that it shows all that the leader before has written.
 
 pub mod agents;
@@ -34,7 +34,7 @@ pub mod usage;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use muster_placement::live::{DEFAULT_SHARD, Live, Source};
+use muster_scheduler_state::live::{DEFAULT_SHARD, Live, Source};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ pub use shown::Shown;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Whose pods, with which actions, plugins and patience.
-    pub cluster: muster_placement::Settings,
+    pub cluster: muster_scheduler_state::Settings,
     /// How pods become gangs.
     pub grouping: muster_podgrouper::Config,
     /// A change is waited on for so long: others may follow.
@@ -153,7 +153,7 @@ pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: C
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            cluster: muster_placement::Settings::default(),
+            cluster: muster_scheduler_state::Settings::default(),
             grouping: muster_podgrouper::Config::default(),
             debounce: Duration::from_millis(10),
             shortest: Duration::from_millis(100),

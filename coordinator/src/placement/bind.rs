@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
 use kube::api::{Api, ObjectMeta};
-use muster_placement::{Bind, Outcome};
+use muster_scheduler_state::{Bind, Outcome};
 use serde_json::json;
 
 use super::reserve;

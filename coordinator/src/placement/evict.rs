@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
-use muster_placement::{Evict, Outcome};
+use muster_scheduler_state::{Evict, Outcome};
 use serde_json::json;
 
 use super::{Eviction, bind::outcome};

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
-use muster_placement::Outcome;
-use muster_placement::fault::{Note, Policy};
 use muster_scheduler::input::Dialect;
+use muster_scheduler_state::Outcome;
+use muster_scheduler_state::fault::{Note, Policy};
 use serde_json::json;
 
 use super::{Outlets, bind};

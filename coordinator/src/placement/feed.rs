@@ -11,12 +11,12 @@ use kube::api::Api;
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Resource};
-use muster_placement::object::{Name, name};
-use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
     self, BindRequest, Meta, Node, NodeResourceTopology, PersistentVolume, PersistentVolumeClaim,
     Pod, PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
+use muster_scheduler_state::object::{Name, name};
+use muster_scheduler_state::{Kind, Object};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -2,8 +2,8 @@
 //! nodes that are well, and whether it gets all that its spec asks for.
 
 use jiff::Timestamp;
-use muster_placement::status::GroupStatus;
 use muster_scheduler::input::GroupCondition;
+use muster_scheduler_state::status::GroupStatus;
 
 /// The condition of a group that has stood on something bad.
 pub const HEALTHY: &str = "Healthy";

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::Api;
-use muster_placement::object::{Name, shown};
-use muster_placement::{Cluster, cluster::Membership};
 use muster_scheduler::input::KAI_GROUP;
+use muster_scheduler_state::object::{Name, shown};
+use muster_scheduler_state::{Cluster, cluster::Membership};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};

@@ -1,10 +1,10 @@
 //! The kinds that the scheduler watches, and what of them is kept.
 
-use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
     BindRequest, Dialect, Labels, Meta, Node, NodeResourceTopology, PersistentVolume,
     PersistentVolumeClaim, PodGroup, PriorityClass, Queue, StorageClass, Topology,
 };
+use muster_scheduler_state::{Kind, Object};
 use serde::Deserialize;
 
 use super::seen::Lean;

@@ -1,5 +1,5 @@
 //! Configuration that changes while the coordinator runs: KAI's `SchedulingShard` and `Config` objects, watched where the cluster
-//! knows them. What they mean is decided in [`muster_placement::live`]; the leader writes what it has made of them to their
+//! knows them. What they mean is decided in [`muster_scheduler_state::live`]; the leader writes what it has made of them to their
 //! conditions.
 //!
 //! Every coordinator watches, since every one answers webhooks; only the leader schedules and writes.
@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use kube::api::Api;
 use kube::core::ObjectMeta;
 use kube::{Resource, ResourceExt as _};
-use muster_placement::live::{self, Admission, CONFIG_NAME, Condition, InForce, Live};
+use muster_scheduler_state::live::{self, Admission, CONFIG_NAME, Condition, InForce, Live};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

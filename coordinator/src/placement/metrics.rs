@@ -4,8 +4,8 @@ mod queues;
 
 use std::time::Duration;
 
-use muster_placement::Outcome;
 use muster_scheduler::decisions::Decisions;
+use muster_scheduler_state::Outcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

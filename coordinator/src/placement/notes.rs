@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
-use muster_placement::Cluster;
-use muster_placement::object::{Name, shown};
-use muster_placement::status::{self, Amounts, GroupStatus, QueueStatus};
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::input::{Dialect, GroupCondition};
 use muster_scheduler::simulate;
+use muster_scheduler_state::Cluster;
+use muster_scheduler_state::object::{Name, shown};
+use muster_scheduler_state::status::{self, Amounts, GroupStatus, QueueStatus};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -121,7 +121,7 @@ impl Notes {
                 simulate::LAST_EVICTION: marks.last_eviction,
                 simulate::STALE: marks.stale_since,
             }}});
-            let name = muster_placement::object::read(group);
+            let name = muster_scheduler_state::object::read(group);
             let (outlets, permits) = (self.outlets.clone(), self.permits.clone());
             tokio::spawn(async move {
                 let Ok(_permit) = permits.acquire_owned().await else { return };
@@ -263,7 +263,7 @@ impl Notes {
         let unsaid = json!({"status": {"requested": null, "allocated": null, "allocatedNonPreemptible": null,
             "fairShare": null}});
         let patches = before.is_none().then_some(unsaid).into_iter().chain([patch]).collect();
-        let name = muster_placement::object::name("", queue);
+        let name = muster_scheduler_state::object::name("", queue);
         self.write(
             resource("scheduling.run.ai", "v2", "Queue", "queues"),
             &name,

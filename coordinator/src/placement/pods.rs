@@ -1,11 +1,11 @@
 //! What is kept of a pod. Clusters have many, so that a byte more is a megabyte.
 
-use muster_placement::names::FAULT_POLICY;
-use muster_placement::{Kind, Object};
 use muster_scheduler::input::{
     COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Container, KAI_GROUP, Pod, PodSpec, VOLCANO_GROUP,
     VOLCANO_TASK, Volume,
 };
+use muster_scheduler_state::names::FAULT_POLICY;
+use muster_scheduler_state::{Kind, Object};
 
 use super::kinds::kept;
 use super::seen::Lean;

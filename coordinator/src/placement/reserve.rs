@@ -5,11 +5,11 @@ use std::fmt::Display;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Pod};
 use kube::api::{Api, DeleteParams, Preconditions};
-use muster_placement::object::shown;
-use muster_placement::reservation::share::Share;
-use muster_placement::reservation::{APP, DEVICE, GROUP, Make, Mark, Release};
-use muster_placement::{Bind, Outcome};
 use muster_scheduler::input::Toleration;
+use muster_scheduler_state::object::shown;
+use muster_scheduler_state::reservation::share::Share;
+use muster_scheduler_state::reservation::{APP, DEVICE, GROUP, Make, Mark, Release};
+use muster_scheduler_state::{Bind, Outcome};
 use serde_json::{Map, Value, json};
 
 use super::bind::outcome;
@@ -238,8 +238,8 @@ pub fn device(hub: &Hub, node: &str, uid: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use muster_placement::object::name;
-    use muster_placement::reservation::Spot;
+    use muster_scheduler_state::object::name;
+    use muster_scheduler_state::reservation::Spot;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use kube::Resource;
 use kube::core::{NamespaceResourceScope, ObjectMeta};
-use muster_placement::{Kind, Object};
+use muster_scheduler_state::{Kind, Object};
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;

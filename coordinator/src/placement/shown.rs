@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use muster_placement::live::InForce;
 use muster_scheduler::decisions::Decisions;
+use muster_scheduler_state::live::InForce;
 use parking_lot::Mutex;
 use serde::Serialize;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::ResourceExt as _;
-use muster_placement::evicted::{self, Batch, EVICT};
-use muster_placement::fault::Group;
-use muster_placement::object::{Name, shown};
-use muster_placement::{Bind, Cluster, Evict};
 use muster_scheduler::input::{Dialect, PodGroup};
+use muster_scheduler_state::evicted::{self, Batch, EVICT};
+use muster_scheduler_state::fault::Group;
+use muster_scheduler_state::object::{Name, shown};
+use muster_scheduler_state::{Bind, Cluster, Evict};
 use tokio::sync::Semaphore;
 
 use crate::events::Events;

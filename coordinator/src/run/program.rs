@@ -7,12 +7,12 @@ use anyhow::Context;
 use jiff::SignedDuration;
 use muster_dijob::make;
 use muster_pipeline::in_use::HoldRule;
-use muster_placement::fault::Care;
-use muster_placement::live::Source;
 use muster_program::log::LogLevel;
 use muster_program::parts::Signals;
 use muster_ranktable::inject::{self, Injection};
 use muster_scheduler::config;
+use muster_scheduler_state::fault::Care;
+use muster_scheduler_state::live::Source;
 
 use super::{Coordinator, Settings};
 use crate::args::{Admission, Args, DdpPortMode, Delivery, RuntimeFinalizer};
@@ -130,13 +130,13 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
                     .filter(|one| !one.is_empty())
                     .collect(),
             },
-            cluster: muster_placement::Settings {
+            cluster: muster_scheduler_state::Settings {
                 faults,
-                reservation: muster_placement::reservation::Settings {
+                reservation: muster_scheduler_state::reservation::Settings {
                     namespace: args.reservation_namespace,
-                    ..muster_placement::reservation::Settings::default()
+                    ..muster_scheduler_state::reservation::Settings::default()
                 },
-                ..muster_placement::Settings::default()
+                ..muster_scheduler_state::Settings::default()
             },
             ..placement::Settings::default()
         },

@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn what_is_shipped_needs_no_other_filter_by_default() {
         let (mutating, _) = shipped();
-        let ours = ours(&muster_placement::Settings::default().scheduler_names);
+        let ours = ours(&muster_scheduler_state::Settings::default().scheduler_names);
         let wanted = Conditions { ours, blocking: false };
         let patch = change(&mutating, "authority", &wanted).unwrap();
         let caught = |one: &PatchOperation| one.path().to_string().contains("matchConditions");

@@ -30,7 +30,7 @@ const CRDS: [&str; 5] = [
     include_str!("../../../deploy/crds/dijob.yaml"),
     include_str!("../../../deploy/crds/trainer.kubeflow.org_trainjobs.yaml"),
     include_str!("../../../deploy/crds/scheduling.run.ai_queues.yaml"),
-    include_str!("../../../hack/sandbox/assets/jobset-crd.yaml"),
+    include_str!("../../../tests/sandbox/assets/jobset-crd.yaml"),
 ];
 
 /// An API server and a grouper.

@@ -111,7 +111,7 @@ fn ours(rendered: &Rendered) -> String {
     let names: Vec<String> = words
         .filter_map(|word| word.strip_prefix("--scheduler-name=").map(str::to_owned))
         .collect();
-    let default = muster_placement::Settings::default().scheduler_names;
+    let default = muster_scheduler_state::Settings::default().scheduler_names;
     configure::ours(if names.is_empty() { &default } else { &names })
 }
 

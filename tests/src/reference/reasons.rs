@@ -25,7 +25,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "coordinator/src/placement/health.rs",
             "coordinator/src/placement/transitions.rs",
             "coordinator/src/placement/evict.rs",
-            "coordinator/placement/src/evicted.rs",
+            "coordinator/scheduler/state/src/evicted.rs",
             "coordinator/src/placement/grouper.rs",
         ],
     ),

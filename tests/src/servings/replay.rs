@@ -69,7 +69,7 @@ pub async fn send(client: &Client, writes: &[Write]) -> anyhow::Result<Replayed>
 /// The kinds that writes are about.
 fn definitions() -> anyhow::Result<Vec<Value>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = vec![root.join("hack/sandbox/assets/jobset-crd.yaml")];
+    let mut files = vec![root.join("tests/sandbox/assets/jobset-crd.yaml")];
     for file in std::fs::read_dir(root.join("deploy/crds"))? {
         files.push(file?.path());
     }

@@ -16,7 +16,7 @@ use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
 use muster_coordinator::controllers::{dijob, modelserving, trainjob};
 use muster_coordinator::placement::{self, grouper};
 use muster_coordinator::{diserver, events, hub, lead, reports, webhook};
-use muster_placement::Outcome;
+use muster_scheduler_state::Outcome;
 use muster_tests::World;
 use muster_tests::world::{Seen, table_file};
 use prometheus_client::registry::Registry;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const KUBERNETES: &str = include_str!("../../../../hack/sandbox/objects/src/shape/builtin.txt");
+const KUBERNETES: &str = include_str!("../../../../coordinator/objects/src/shape/builtin.txt");
 
 /// The table made anew of all types of the embedded Kubernetes.
 fn made() -> String {

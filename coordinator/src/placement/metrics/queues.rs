@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use muster_placement::status::{Amounts, QueueStatus};
 use muster_scheduler::input::{Queue, Quota};
 use muster_scheduler::quantity::Quantity;
+use muster_scheduler_state::status::{Amounts, QueueStatus};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;

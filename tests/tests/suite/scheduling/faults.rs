@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use muster_placement::fault::Care;
+use muster_scheduler_state::fault::Care;
 use muster_tests::World;
 use muster_tests::world::coordinators::Choices;
 use muster_tests::world::scheduling::{SCHEDULER, SET, node, waiting_pod};

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::object::name;
-use muster_placement::reservation::{DEVICE, GROUP, Make, Spot};
-use muster_placement::{Bind, Cluster, Kind, Object, Outcome, Settings, Steps};
 use muster_scheduler::reason::Reason;
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::reservation::{DEVICE, GROUP, Make, Spot};
+use muster_scheduler_state::{Bind, Cluster, Kind, Object, Outcome, Settings, Steps};
 use serde_json::{Value, json};
 
 fn at(seconds: i64) -> Timestamp {

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::object::name;
-use muster_placement::{Cluster, Kind, Object, Outcome, Settings};
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::{Cluster, Kind, Object, Outcome, Settings};
 use serde_json::{Value, json};
 
 fn at(seconds: i64) -> Timestamp {

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::fault::{ACTION, Care, Note};
-use muster_placement::object::name;
-use muster_placement::{Cluster, Evict, Kind, Object, Outcome, Settings};
+use muster_scheduler_state::fault::{ACTION, Care, Note};
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::{Cluster, Evict, Kind, Object, Outcome, Settings};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::object::name;
-use muster_placement::{Cluster, Kind, Object, Outcome, Settings};
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::{Cluster, Kind, Object, Outcome, Settings};
 use serde_json::{Value, json};
 
 fn at(seconds: i64) -> Timestamp {
@@ -201,7 +201,7 @@ fn pods_that_are_on_their_way_to_a_node_are_not_told_what_keeps_the_others_of_th
     }
     let cycle = cluster.cycle(at(0));
     let bound: Vec<_> = cycle.binds.iter().map(|bind| bind.pod.clone()).collect();
-    let groups = muster_placement::status::groups(&cluster, &cycle.decisions);
+    let groups = muster_scheduler_state::status::groups(&cluster, &cycle.decisions);
     let status = &groups[&name("team", "gang")];
     assert_eq!(
         (bound.len(), status.reason.as_ref().map(|(reason, _)| reason.as_str())),

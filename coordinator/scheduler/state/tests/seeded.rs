@@ -1,5 +1,5 @@
 //! Runs of the scheduler against an API that fails, lags and forgets, each replayable from its seed:
-//! `MUSTER_SEED=17 cargo test -p muster-placement --test seeded`. `MUSTER_SEEDS=2000` tries that many instead of a few.
+//! `MUSTER_SEED=17 cargo test -p muster-scheduler-state --test seeded`. `MUSTER_SEEDS=2000` tries that many instead of a few.
 //!
 //! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts, and no
 //! queue has more than its limit, nor has a queue above it. And in the end, when everything has been heard and nothing fails any

@@ -1,4 +1,4 @@
-module muster.sh/hack/sandbox/typetable
+module muster.sh/tests/sandbox/typetable
 
 go 1.24.0
 

@@ -1,7 +1,7 @@
 //! The queues of the seeded runs, and the law that none of them is above its limit.
 
-use muster_placement::Object;
 use muster_scheduler::input::{PriorityClass, Queue};
+use muster_scheduler_state::Object;
 use serde_json::json;
 
 use super::world::World;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use muster_placement::object::name;
-use muster_placement::reservation::{DEVICE, GROUP, Make, Mark, Release};
-use muster_placement::{Bind, Kind, Object, Outcome};
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::reservation::{DEVICE, GROUP, Make, Mark, Release};
+use muster_scheduler_state::{Bind, Kind, Object, Outcome};
 use serde_json::json;
 
 use super::world::{Heard, Order, World};

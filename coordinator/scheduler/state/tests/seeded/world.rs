@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::object::{Name, name};
-use muster_placement::reservation::{Make, Mark, Release};
-use muster_placement::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
 use muster_scheduler::input::{Node, Pod, PodGroup};
+use muster_scheduler_state::object::{Name, name};
+use muster_scheduler_state::reservation::{Make, Mark, Release};
+use muster_scheduler_state::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
 use serde_json::json;
 
 use super::queues::{self, PRIORITIES, Rule};

@@ -1,5 +1,5 @@
 //! The shape of the built-in kinds: which fields a struct has, of which type, and which of them are
-//! printed when empty. Read once from `types.txt`, which `hack/sandbox/typetable` makes from the
+//! printed when empty. Read once from `types.txt`, which `tests/sandbox/typetable` makes from the
 //! Kubernetes API's own types.
 
 use std::collections::HashMap;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_placement::fault::{ACTION, Bad, Care, Policy};
-use muster_placement::object::name;
-use muster_placement::{Cluster, Cycle, Kind, Object, Outcome, Settings};
 use muster_scheduler::input::{Dialect, Inventory};
+use muster_scheduler_state::fault::{ACTION, Bad, Care, Policy};
+use muster_scheduler_state::object::name;
+use muster_scheduler_state::{Cluster, Cycle, Kind, Object, Outcome, Settings};
 use serde_json::{Value, json};
 
 const GPU: &str = "nvidia.com/gpu";

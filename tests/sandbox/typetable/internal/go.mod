@@ -1,4 +1,4 @@
-module muster.sh/hack/sandbox/typetable/internal
+module muster.sh/tests/sandbox/typetable/internal
 
 go 1.24.0
 
