@@ -65,8 +65,8 @@ fn as_in_kai_0_12_parts_need_not_count_pods_unless_the_group_counts_parts() {
         {"name": "one", "minMember": 2, "parent": "all"}]});
     assert_eq!(pod_group::check_leniently(&group(inner), false).unwrap().len(), 1);
     let mut newer = uncounted;
-    newer["subGroups"][1] = json!({"name": "b", "minSubGroup": 1});
-    newer["subGroups"][2] = json!({"name": "c", "parent": "b", "minMember": 1});
+    newer["subGroups"] = json!([{"name": "a"}, {"name": "b", "minSubGroup": 1},
+        {"name": "c", "parent": "b", "minMember": 1}]);
     assert!(pod_group::check_leniently(&group(newer), false).is_err(), "a field of newer versions");
     let twice = json!({"subGroups": [{"name": "a"}, {"name": "a"}]});
     let refused = pod_group::check_leniently(&group(twice), false).unwrap_err();
