@@ -198,7 +198,10 @@ impl Scheduling {
             }
         }
         let checked = queue::check(&queue, old.as_ref(), &known, self.rules.quotas);
-        let strict = |warnings| self.rules.strict.queue(&queue, &known).map(|()| warnings);
+        let strict = |mut warnings: Vec<String>| {
+            warnings.extend(self.rules.strict.queue(&queue, &known)?);
+            Ok(warnings)
+        };
         answer(checked.and_then(strict))
     }
 
@@ -239,7 +242,11 @@ impl Scheduling {
             known.0.insert(name.to_owned(), self.find(name, true).await);
         }
         let missing = self.missing_class(&group).await;
-        let checked = pod_group::check(&group, old.is_some()).map(|mut warnings| {
+        let judged = match self.rules.strict.counted_parts {
+            true => pod_group::check(&group, old.is_some()),
+            false => pod_group::check_leniently(&group, old.is_some()),
+        };
+        let checked = judged.map(|mut warnings| {
             warnings.extend(missing);
             warnings
         });
