@@ -26,7 +26,7 @@ mod usage;
 
 use labelled::Labelled;
 pub use spot::{APP, GROUP, Spot};
-pub(crate) use spot::{pod_of, spot_of};
+pub(crate) use spot::{groups_of, pod_of, spot_of};
 pub use step::{Make, Mark, Release, Steps};
 use usage::{How, Use};
 

@@ -18,6 +18,7 @@ fn put(cluster: &mut Cluster, kind: &str, object: Value) {
         "Node" => Object::Node(serde_json::from_value(object).unwrap()),
         "Queue" => Object::Queue(serde_json::from_value(object).unwrap()),
         "PodGroup" => Object::PodGroup(serde_json::from_value(object).unwrap()),
+        "PriorityClass" => Object::PriorityClass(serde_json::from_value(object).unwrap()),
         _ => Object::Pod(serde_json::from_value(object).unwrap()),
     });
 }
@@ -446,6 +447,48 @@ fn a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() {
     let steps = cluster.share(at(2));
     assert!(steps.binds.is_empty() && cluster.flights().is_empty());
     assert_eq!(steps.release.len(), 1);
+}
+
+#[test]
+fn a_part_that_was_promised_is_not_given_while_somebody_still_has_it() {
+    let mut cluster = cluster(2);
+    share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let bind = cycle(&mut cluster, at(1)).1.binds[0].clone();
+    let mut leaving = bound(half("b"), &bind);
+    put(&mut cluster, "Pod", leaving.clone());
+    let mut other = whole("victim");
+    other["spec"]["nodeName"] = "n".into();
+    other["status"]["phase"] = "Running".into();
+    submit(&mut cluster, other);
+    // Somebody deletes b, and a gang that is more important needs its part and the victim's device.
+    leaving["metadata"]["deletionTimestamp"] = at(2).to_string().into();
+    put(&mut cluster, "Pod", leaving);
+    put(&mut cluster, "PriorityClass", json!({"metadata": {"name": "high"}, "value": 70}));
+    put(
+        &mut cluster,
+        "PodGroup",
+        json!({"apiVersion": "scheduling.run.ai/v2alpha2",
+            "metadata": {"name": "gang", "namespace": "team", "uid": "gang"},
+            "spec": {"queue": "q", "minMember": 2, "priorityClassName": "high"}}),
+    );
+    for mut one in [half("gang-half"), whole("gang-whole")] {
+        one["metadata"]["annotations"]["pod-group-name"] = "gang".into();
+        put(&mut cluster, "Pod", one);
+    }
+    let first = cluster.cycle(at(3));
+    let evicted: Vec<_> = first.evictions.iter().map(|one| &*one.pod.1).collect();
+    assert_eq!(evicted, ["victim"]);
+    let promise = cluster.promises().of("team/gang").unwrap();
+    assert_eq!(promise.places[&name("team", "gang-half")].gpu_groups, bind.gpu_groups);
+    // The victim goes before b does.
+    cluster.remove(Kind::Pod, &name("team", "victim"));
+    let (binds, steps) = cycle(&mut cluster, at(4));
+    assert!(binds.is_empty() && steps.binds.is_empty(), "{binds:?} {:?}", steps.binds);
+    cluster.remove(Kind::Pod, &name("team", "b"));
+    let (binds, steps) = cycle(&mut cluster, at(5));
+    let bound: Vec<_> = binds.iter().chain(&steps.binds).map(|bind| &*bind.pod.1).collect();
+    assert_eq!(bound, ["gang-whole", "gang-half"]);
 }
 
 #[test]
