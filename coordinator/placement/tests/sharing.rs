@@ -300,6 +300,7 @@ fn one_that_may_come_into_being_holds_its_device_when_nobody_needs_it_any_more()
     // It is asked for once more, shows itself, and goes.
     assert_eq!(cluster.share(at(2)).make.len(), 1);
     put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.made(&make.spot, &Outcome::Lost("409".to_owned()), at(2));
     assert_eq!(cycle(&mut cluster, at(3)).1.release.len(), 1);
     cluster.remove(Kind::Pod, &make.pod);
     assert_eq!(cycle(&mut cluster, at(4)).0.len(), 1);
@@ -416,9 +417,46 @@ fn one_that_may_have_been_made_holds_its_device_though_a_later_try_is_refused() 
     }
     // The watch shows it, and that it is gone.
     put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.made(&make.spot, &Outcome::Lost("409".to_owned()), at(21));
     cluster.share(at(21));
     cluster.remove(Kind::Pod, &make.pod);
     assert_eq!(cycle(&mut cluster, at(22)).0.len(), 1);
+}
+
+#[test]
+fn a_reservation_that_is_still_being_made_holds_its_device_when_the_one_of_a_try_before_has_gone() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    // The first try is done and nobody hears of it: there is a second, which is late.
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(0));
+    assert_eq!(cluster.share(at(5)).make.len(), 1);
+    put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    cluster.share(at(6));
+    cluster.remove(Kind::Pod, &make.pod);
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(7)).0.is_empty(), "the second try may still be done");
+    cluster.made(&make.spot, &Outcome::Failed("429".to_owned()), at(8));
+    cluster.share(at(8));
+    assert_eq!(cycle(&mut cluster, at(9)).0.len(), 1, "now it is sure that it is not");
+}
+
+#[test]
+fn a_reservation_that_is_seen_before_its_answer_comes_is_made_once() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    cluster.share(at(1));
+    cluster.remove(Kind::Pod, &make.pod);
+    cluster.made(&make.spot, &Outcome::Done, at(2));
+    assert!(cluster.share(at(2)).make.is_empty() && cluster.share(at(90)).make.is_empty());
+    submit(&mut cluster, whole("w"));
+    assert_eq!(cycle(&mut cluster, at(91)).0.len(), 1);
 }
 
 #[test]
