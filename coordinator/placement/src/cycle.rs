@@ -180,7 +180,7 @@ impl Cluster {
                     node: place.node,
                     gpu_groups: place.gpu_groups,
                     share: None,
-                    annotations: Default::default(),
+                    annotations: place.annotations,
                     attempt: 0,
                 };
                 self.flights.begin(bind.clone());
