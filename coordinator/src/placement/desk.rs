@@ -34,6 +34,8 @@ pub struct Desk {
     clock: Clock,
     /// What is obeyed.
     in_force: Following,
+    /// The field of `kai-config` that keeps pods from being placed, if one does.
+    paused: Option<&'static str>,
     /// What queues have used of late.
     past: watch::Receiver<Past>,
     /// Kinds that have not been listed yet.
@@ -82,6 +84,7 @@ impl Desk {
             hub,
             clock: Clock::new(),
             in_force,
+            paused: None,
             past,
             unlisted: BTreeSet::new(),
             changed: None,
@@ -161,8 +164,27 @@ impl Desk {
         self.settings.cluster.config.clone_from(&now.config);
         self.cluster.configure(now.config.clone());
         self.intake.switch(now.switches.grouping);
+        let label = now.switches.queue_label().unwrap_or(&self.settings.grouping.queue_label);
+        self.grouper.read_queue_from(label);
+        self.pause(now.switches.paused);
         self.outlets.shown.obey(now);
         self.changed.get_or_insert_with(Instant::now);
+    }
+
+    /// Counts and logs whether scheduling is paused, and by which field. One line for each transition.
+    fn pause(&mut self, field: Option<&'static str>) {
+        self.outlets.metrics.paused(field.is_some());
+        match (std::mem::replace(&mut self.paused, field), field) {
+            (None, Some(field)) => tracing::warn!(
+                reason = "paused",
+                field,
+                "no pod is placed: Config kai-config has {field}: false; set it to true to go on"
+            ),
+            (Some(field), None) => {
+                tracing::info!(field, "pods are placed again: Config kai-config allows it");
+            }
+            _ => {}
+        }
     }
 
     /// Counts what queues have used of late.
