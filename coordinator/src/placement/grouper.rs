@@ -90,7 +90,7 @@ pub struct Grouper(Arc<Inner>);
 struct Inner {
     writer: Writer,
     voice: Voice,
-    config: Config,
+    config: Mutex<Arc<Config>>,
     metrics: Metrics,
     reader: Reader,
     locks: Locks,
@@ -124,7 +124,7 @@ impl Grouper {
         Self(Arc::new(Inner {
             writer,
             voice,
-            config: settings,
+            config: Mutex::new(Arc::new(settings)),
             metrics,
             reader,
             locks: Locks::default(),
@@ -156,6 +156,14 @@ impl Grouper {
                 tracing::debug!(pod = pod.shown(), class, "no group: {message}");
                 Grouped::Failed { class, message, retry }
             }
+        }
+    }
+
+    /// Reads the queue of pods from this label from now on. Groups that are there keep theirs.
+    pub fn read_queue_from(&self, label: &str) {
+        let mut config = self.0.config.lock();
+        if config.queue_label != label {
+            *config = Arc::new(Config { queue_label: label.to_owned(), ..Config::clone(&config) });
         }
     }
 
@@ -227,8 +235,8 @@ impl Inner {
         let (cache, began) = (self.reader.cache(), Instant::now());
         let mut pins = Pins::new();
         for _ in 0..MOST_READS {
-            let view = View::new(pod, &pins, cache, Instant::now());
-            let error = match ask(pod, &view, &self.config) {
+            let (view, config) = (View::new(pod, &pins, cache, Instant::now()), self.config());
+            let error = match ask(pod, &view, &config) {
                 Ok(Asked::Nothing(_)) => return Ok(None),
                 Ok(Asked::Group(draft)) => return Ok(Some((*draft, view.has_listed()))),
                 Err(error) => error,
@@ -257,6 +265,10 @@ impl Inner {
         let message =
             format!("{}: more than {MOST_READS} objects say what its group is", pod.shown());
         Err(Failure { class: "too-many-reads", message, retry: true, said: true })
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.config.lock().clone()
     }
 
     /// Marks a pod; whether it is there.

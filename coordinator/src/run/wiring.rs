@@ -216,7 +216,9 @@ impl Wiring {
             volcano: self.definition(definition::POD_GROUP),
             zones: self.definition("noderesourcetopologies.topology.node.k8s.io"),
         };
-        (placement::Sources { definitions, live, hub: hub.clone() }, placement::Shown::default())
+        let secrets = placement::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
+        let sources = placement::Sources { definitions, live, hub: hub.clone(), secrets };
+        (sources, placement::Shown::default())
     }
 
     /// Where coordinators of DIJobs call.
