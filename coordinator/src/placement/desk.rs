@@ -201,6 +201,7 @@ impl Desk {
         self.settings.cluster.config.clone_from(&now.config);
         self.cluster.configure(now.config.clone());
         self.intake.switch(now.switches.grouping);
+        self.grouper.gang_knative(now.switches.knative_gang);
         self.outlets.shown.obey(now);
         self.changed.get_or_insert_with(Instant::now);
     }

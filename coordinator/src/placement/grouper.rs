@@ -90,7 +90,8 @@ pub struct Grouper(Arc<Inner>);
 struct Inner {
     writer: Writer,
     voice: Voice,
-    config: Config,
+    /// Changes while pods are grouped.
+    config: Mutex<Arc<Config>>,
     metrics: Metrics,
     reader: Reader,
     locks: Locks,
@@ -124,7 +125,7 @@ impl Grouper {
         Self(Arc::new(Inner {
             writer,
             voice,
-            config: settings,
+            config: Mutex::new(Arc::new(settings)),
             metrics,
             reader,
             locks: Locks::default(),
@@ -159,6 +160,15 @@ impl Grouper {
         }
     }
 
+    /// From now on the pods of a Knative revision are one group, or each is one. A revision whose pods have groups already stays
+    /// as it is.
+    pub fn gang_knative(&self, on: bool) {
+        let mut config = self.0.config.lock();
+        if config.knative_gang != on {
+            Arc::make_mut(&mut config).knative_gang = on;
+        }
+    }
+
     /// A PodGroup has changed or is gone: what is remembered of it is not believed any more.
     pub fn forget(&self, namespace: &str, name: &str) {
         let want = Want::Object(Key::pod_group(namespace, name));
@@ -169,6 +179,11 @@ impl Grouper {
 // === impl Inner ===
 
 impl Inner {
+    /// The settings as they are now.
+    fn settings(&self) -> Arc<Config> {
+        self.config.lock().clone()
+    }
+
     async fn place(&self, pod: &Object, own: Weak<Self>) -> Result<Grouped, Failure> {
         let Some((draft, listed)) = self.settle(pod).await? else { return Ok(Grouped::Skipped) };
         if listed {
@@ -225,10 +240,11 @@ impl Inner {
     /// What the pod asks for. What has to be known for it is read.
     async fn draft(&self, pod: &Object) -> Result<Option<(Draft, bool)>, Failure> {
         let (cache, began) = (self.reader.cache(), Instant::now());
+        let config = self.settings();
         let mut pins = Pins::new();
         for _ in 0..MOST_READS {
             let view = View::new(pod, &pins, cache, Instant::now());
-            let error = match ask(pod, &view, &self.config) {
+            let error = match ask(pod, &view, &config) {
                 Ok(Asked::Nothing(_)) => return Ok(None),
                 Ok(Asked::Group(draft)) => return Ok(Some((*draft, view.has_listed()))),
                 Err(error) => error,

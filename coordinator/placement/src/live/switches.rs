@@ -9,6 +9,8 @@ pub struct Switches {
     pub paused: Option<&'static str>,
     /// Whether pods become groups.
     pub grouping: bool,
+    /// Whether the pods of a Knative revision are one group; otherwise each is one.
+    pub knative_gang: bool,
     /// The label of node pools, if it is said.
     pub node_pool_label: Option<String>,
     /// Where Prometheus is, for shards that do not say it themselves.
@@ -48,6 +50,7 @@ impl Switches {
         Self {
             paused,
             grouping: !off("/podGrouper/service/enabled"),
+            knative_gang: !off("/podGrouper/args/gangScheduleKnative"),
             node_pool_label: text(spec, "/global/nodePoolLabelKey").filter(|key| !key.is_empty()),
             prometheus: prometheus(spec),
         }
