@@ -156,7 +156,9 @@ async fn pods_of_a_knative_revision_share_a_group_until_that_is_switched_off() {
         for at in ["a", "b"] {
             let labels = json!({"serving.knative.dev/revision": revision});
             let pod = intake.pod(&format!("{revision}-{at}"), Some(&above), labels).await;
-            let Grouped::Member { group, .. } = intake.group(&pod).await else { panic!("no group") };
+            let Grouped::Member { group, .. } = intake.group(&pod).await else {
+                panic!("no group")
+            };
             let least = intake.pod_group(&group).await["spec"]["minMember"].clone();
             groups.push((group, least));
         }
