@@ -86,7 +86,7 @@ operator_manifests() {
 
 # start_operator NAME DIR: beside the world of that directory; returns when its webhooks are asked.
 start_operator() {
-    local manifest deadline=$((SECONDS + 60))
+    local manifest deadline=$((SECONDS + PATIENCE))
     case $1 in
     mpi-operator)
         start "$2/$1.log" env KUBECONFIG="$2/kubeconfig" "$(mpi_folder)/mpi-operator"
@@ -101,7 +101,7 @@ start_operator() {
     [[ -n ${manifest:-} ]] || return 0
     until kubectl_in "$2" get validatingwebhookconfiguration "$1" >/dev/null 2>&1; do
         kill -0 "$LAST" 2>/dev/null || { cat "$2/$1.log" >&2 && fail "$1 ended"; }
-        ((SECONDS < deadline)) || { tail -n 50 "$2/$1.log" >&2 && fail "the webhooks of $1 are not there after a minute"; }
+        ((SECONDS < deadline)) || { tail -n 50 "$2/$1.log" >&2 && fail "the webhooks of $1 are not there after $PATIENCE s"; }
         sleep 0.5
     done
 }
