@@ -167,6 +167,7 @@ impl Desk {
         let label = now.switches.queue_label().unwrap_or(&self.settings.grouping.queue_label);
         self.grouper.read_queue_from(label);
         self.pause(now.switches.paused);
+        self.grouper.gang_knative(now.switches.knative_gang);
         self.outlets.shown.obey(now);
         self.changed.get_or_insert_with(Instant::now);
     }

@@ -90,6 +90,7 @@ pub struct Grouper(Arc<Inner>);
 struct Inner {
     writer: Writer,
     voice: Voice,
+    /// Changes while pods are grouped.
     config: Mutex<Arc<Config>>,
     metrics: Metrics,
     reader: Reader,
@@ -163,7 +164,16 @@ impl Grouper {
     pub fn read_queue_from(&self, label: &str) {
         let mut config = self.0.config.lock();
         if config.queue_label != label {
-            *config = Arc::new(Config { queue_label: label.to_owned(), ..Config::clone(&config) });
+            Arc::make_mut(&mut config).queue_label = label.to_owned();
+        }
+    }
+
+    /// From now on the pods of a Knative revision are one group, or each is one. A revision whose pods have groups already stays
+    /// as it is.
+    pub fn gang_knative(&self, on: bool) {
+        let mut config = self.0.config.lock();
+        if config.knative_gang != on {
+            Arc::make_mut(&mut config).knative_gang = on;
         }
     }
 
@@ -233,9 +243,10 @@ impl Inner {
     /// What the pod asks for. What has to be known for it is read.
     async fn draft(&self, pod: &Object) -> Result<Option<(Draft, bool)>, Failure> {
         let (cache, began) = (self.reader.cache(), Instant::now());
+        let config = self.config();
         let mut pins = Pins::new();
         for _ in 0..MOST_READS {
-            let (view, config) = (View::new(pod, &pins, cache, Instant::now()), self.config());
+            let view = View::new(pod, &pins, cache, Instant::now());
             let error = match ask(pod, &view, &config) {
                 Ok(Asked::Nothing(_)) => return Ok(None),
                 Ok(Asked::Group(draft)) => return Ok(Some((*draft, view.has_listed()))),

@@ -10,6 +10,8 @@ pub struct Switches {
     pub paused: Option<&'static str>,
     /// Whether pods become groups.
     pub grouping: bool,
+    /// Whether the pods of a Knative revision are one group; otherwise each is one.
+    pub knative_gang: bool,
     /// The label of node pools, if it is said.
     pub node_pool_label: Option<String>,
     /// The label that names the queue of a pod, if it is said.
@@ -64,6 +66,7 @@ impl Switches {
         Self {
             paused,
             grouping: !off("/podGrouper/service/enabled"),
+            knative_gang: !off("/podGrouper/args/gangScheduleKnative"),
             node_pool_label: filled(spec, "/global/nodePoolLabelKey"),
             queue_label: filled(spec, "/global/queueLabelKey"),
             scheduler_name: filled(spec, "/global/schedulerName"),

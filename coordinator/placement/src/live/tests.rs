@@ -80,6 +80,8 @@ fn the_config_switches_placing_and_grouping_off_and_says_so() {
     assert_eq!(on.in_force.switches, Switches::default());
     let binder = json!({"binder": {"service": {"enabled": false}}});
     assert_eq!(Switches::read(&binder).paused, Some("spec.binder.service.enabled"));
+    let apart = json!({"podGrouper": {"args": {"gangScheduleKnative": false}}});
+    assert!(!Switches::read(&apart).knative_gang && Switches::default().knative_gang);
     let label = json!({"global": {"nodePoolLabelKey": "pool"}});
     let own =
         live.resolve(&[shard("default", 1, json!({}))], Some(&shard(CONFIG_NAME, 9, label)), None);
