@@ -110,6 +110,8 @@ pub struct Sources {
     pub live: live::Objects,
     /// The agents.
     pub hub: Hub,
+    /// Credentials of others.
+    pub secrets: usage::Secrets,
 }
 
 /// What the scheduler writes to.
@@ -137,12 +139,19 @@ pub async fn run(settings: Settings, sources: Sources, outlets: Outlets, stop: C
     let watching = stop.child_token();
     let _ended = watching.clone().drop_guard();
     let feed = feed::Feed::start(&outlets.writer, &sources, &settings, &watching);
-    let live = Live::new(settings.cluster.config.clone(), settings.source.clone(), &settings.shard);
+    let live = Live::new(settings.cluster.config.clone(), settings.source.clone(), &settings.shard)
+        .for_schedulers(settings.cluster.scheduler_names.clone());
     let (tell, in_force) = watch::channel(None);
     let writer = outlets.writer.clone();
     let (remember, past) = watch::channel(usage::Past::default());
     let metrics = outlets.metrics.clone();
-    tokio::spawn(usage::follow(in_force.clone(), remember, metrics, watching.clone()));
+    tokio::spawn(usage::follow(
+        in_force.clone(),
+        sources.secrets,
+        remember,
+        metrics,
+        watching.clone(),
+    ));
     let followed = live::Followed { objects: sources.live, past: past.clone() };
     tokio::spawn(live::follow(live, followed, writer, tell, watching));
     desk::Desk::new(settings, outlets, sources.hub, (in_force, past)).run(feed, stop).await;

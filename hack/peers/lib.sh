@@ -6,6 +6,8 @@ PEERS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$PEERS/../.." && pwd)
 CACHE=${MUSTER_PEERS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/muster/peers}
 STARTED=()
+# How long something may take to start, in seconds: long, since the machine may be busy with something else.
+PATIENCE=600
 
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 fail() {
@@ -83,13 +85,13 @@ stop_all() {
 
 # start_world DIR FLAGS...: a muster-world with these flags, and its kubeconfig in DIR/kubeconfig; returns when it is ready.
 start_world() {
-    local dir=$1 deadline=$((SECONDS + 120))
+    local dir=$1 deadline=$((SECONDS + PATIENCE))
     shift
     mkdir -p "$dir/logs"
     start "$dir/world.log" "$PROGRAMS/muster-world" --kubeconfig "$dir/kubeconfig" --logs "$dir/logs" --ready-file "$dir/ready" "$@"
     until [[ -e $dir/ready ]]; do
         kill -0 "$LAST" 2>/dev/null || { cat "$dir/world.log" >&2 && fail "muster-world ended"; }
-        ((SECONDS < deadline)) || { cat "$dir/world.log" >&2 && fail "muster-world is not ready after two minutes"; }
+        ((SECONDS < deadline)) || { cat "$dir/world.log" >&2 && fail "muster-world is not ready after $PATIENCE s"; }
         sleep 0.2
     done
 }
@@ -100,6 +102,17 @@ start_controllers() {
     start "$1/controllers.log" nice "$BIN/kplane" kube-controller-manager --kubeconfig "$1/kubeconfig" --controllers "$2" \
         --leader-elect=false --secure-port=0 --use-service-account-credentials=false --profiling=false \
         --kube-api-qps=200 --kube-api-burst=400 --concurrent-deployment-syncs=2
+}
+
+# rolled_out DIR NAMESPACE DEPLOYMENT...: returns when their pods run.
+rolled_out() {
+    local dir=$1 namespace=$2 name deadline=$((SECONDS + PATIENCE))
+    shift 2
+    for name in "$@"; do
+        until kubectl_in "$dir" rollout status "deployment/$name" --namespace "$namespace" --timeout 50s >/dev/null 2>&1; do
+            ((SECONDS < deadline)) || fail "deployment $namespace/$name has no pods that run after $PATIENCE s"
+        done
+    done
 }
 
 # kubectl_in DIR ARGUMENTS: kubectl on the world of that directory, without anything of the user's own.

@@ -41,7 +41,7 @@ pub use args::Args;
 
 use crate::world::service::Service;
 use crate::world::{Seen, until};
-use args::{Controller, Deleted};
+use args::Deleted;
 use program::{Order, Program};
 
 /// Where Muster is installed.
@@ -116,17 +116,8 @@ impl Installed {
         let programs = args.programs.clone().or(beside).context("--programs is needed")?;
         let (hubs, webhooks) = (Service::start().await?, Service::start().await?);
         let di_servers = Service::start().await?;
-        let without = |what| args.without.contains(&what);
-        let which = Which {
-            gc: !without(Controller::Gc),
-            jobset: !without(Controller::Jobset),
-            job: !without(Controller::Job),
-            service: !without(Controller::Service),
-            scheduler: !without(Controller::Scheduler),
-            disruption: !without(Controller::Disruption),
-            schedulers: args.schedulers.clone(),
-            ..Which::default()
-        };
+        let mut which = Which { schedulers: args.schedulers.clone(), ..Which::default() };
+        args.without.iter().for_each(|controller| controller.leave_out(&mut which));
         let kubelet = KubeletOptions {
             containers: command::containers(),
             allow_exec: true,

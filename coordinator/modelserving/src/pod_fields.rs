@@ -60,6 +60,7 @@ const DI_JOB: Places = &[
     (&["spec", "learner", "template"], "PodTemplateSpec"),
     (&["spec", "volumes"], "Volume"),
 ];
+const AGGREGATOR_CONFIG: Places = &[(&["spec", "aggregator", "template"], "PodTemplateSpec")];
 
 /// What is said of the unknown fields of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,14 +78,15 @@ struct Unknown {
     meant: Option<String>,
 }
 
-/// Looks for unknown fields in the pod templates of a TrainJob, a runtime, a ModelServing or a DIJob. Those that the object
-/// had before do not count.
+/// Looks for unknown fields in the pod templates of a TrainJob, a runtime, a ModelServing, a DIJob or an
+/// AggregatorConfig. Those that the object had before do not count.
 pub fn judge(object: &Value, old: Option<&Value>) -> Verdict {
     let places = match object["kind"].as_str().unwrap_or_default() {
         "TrainJob" => TRAIN_JOB,
         "TrainingRuntime" | "ClusterTrainingRuntime" => RUNTIME,
         "ModelServing" => SERVING,
         "DIJob" => DI_JOB,
+        "AggregatorConfig" => AGGREGATOR_CONFIG,
         _ => return Verdict::default(),
     };
     let before: BTreeSet<String> =

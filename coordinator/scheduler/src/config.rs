@@ -18,7 +18,7 @@ pub use self::{
     params::{NodePool, Params},
     parse::{ConfigError, parse},
     shard::shard,
-    usage::{Connection, Metrics, UsageDb, Window},
+    usage::{Connection, Metrics, UsageDb, Window, is_name},
 };
 
 use crate::input::Document;

@@ -310,6 +310,16 @@ pub trait Plugin {
     ) {
     }
 
+    /// Annotations of the bind request of a pod that was promised its place, and is bound in a later cycle: those that hold then.
+    fn later_bind_request(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
+    }
+
     /// Which zones of a node a pod gets.
     fn numa_placement(
         &self,

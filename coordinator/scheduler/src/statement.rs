@@ -305,7 +305,10 @@ impl Session<'_> {
                     let annotations = self.bind_annotations(task);
                     self.ledger.bind(self.snapshot, &self.state, task, annotations);
                 }
-                Step::Pipeline => self.ledger.pipeline(self.snapshot, &self.state, task),
+                Step::Pipeline => {
+                    let annotations = self.later_bind_annotations(task);
+                    self.ledger.pipeline(self.snapshot, &self.state, task, annotations);
+                }
                 Step::Evict => {
                     let moved = self.state.tasks[task].status == Status::Pipelined;
                     let lawful = self.why_lawful(task, cause);

@@ -10,6 +10,7 @@
 //! as `trainer`, and only if that would change something ([`same`]), status by merge patch. Nothing that matters is kept in
 //! memory alone, so a restart between any two writes changes nothing.
 
+mod absence;
 mod desk;
 mod feed;
 pub mod kinds;

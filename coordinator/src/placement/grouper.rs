@@ -90,7 +90,8 @@ pub struct Grouper(Arc<Inner>);
 struct Inner {
     writer: Writer,
     voice: Voice,
-    config: Config,
+    /// Changes while pods are grouped.
+    config: Mutex<Arc<Config>>,
     metrics: Metrics,
     reader: Reader,
     locks: Locks,
@@ -124,7 +125,7 @@ impl Grouper {
         Self(Arc::new(Inner {
             writer,
             voice,
-            config: settings,
+            config: Mutex::new(Arc::new(settings)),
             metrics,
             reader,
             locks: Locks::default(),
@@ -156,6 +157,23 @@ impl Grouper {
                 tracing::debug!(pod = pod.shown(), class, "no group: {message}");
                 Grouped::Failed { class, message, retry }
             }
+        }
+    }
+
+    /// Reads the queue of pods from this label from now on. Groups that are there keep theirs.
+    pub fn read_queue_from(&self, label: &str) {
+        let mut config = self.0.config.lock();
+        if config.queue_label != label {
+            Arc::make_mut(&mut config).queue_label = label.to_owned();
+        }
+    }
+
+    /// From now on the pods of a Knative revision are one group, or each is one. A revision whose pods have groups already stays
+    /// as it is.
+    pub fn gang_knative(&self, on: bool) {
+        let mut config = self.0.config.lock();
+        if config.knative_gang != on {
+            Arc::make_mut(&mut config).knative_gang = on;
         }
     }
 
@@ -225,10 +243,11 @@ impl Inner {
     /// What the pod asks for. What has to be known for it is read.
     async fn draft(&self, pod: &Object) -> Result<Option<(Draft, bool)>, Failure> {
         let (cache, began) = (self.reader.cache(), Instant::now());
+        let config = self.config();
         let mut pins = Pins::new();
         for _ in 0..MOST_READS {
             let view = View::new(pod, &pins, cache, Instant::now());
-            let error = match ask(pod, &view, &self.config) {
+            let error = match ask(pod, &view, &config) {
                 Ok(Asked::Nothing(_)) => return Ok(None),
                 Ok(Asked::Group(draft)) => return Ok(Some((*draft, view.has_listed()))),
                 Err(error) => error,
@@ -257,6 +276,10 @@ impl Inner {
         let message =
             format!("{}: more than {MOST_READS} objects say what its group is", pod.shown());
         Err(Failure { class: "too-many-reads", message, retry: true, said: true })
+    }
+
+    fn config(&self) -> Arc<Config> {
+        self.config.lock().clone()
     }
 
     /// Marks a pod; whether it is there.

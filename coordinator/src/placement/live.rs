@@ -75,9 +75,11 @@ impl Objects {
     pub fn rules(&self, flags: &Rules) -> Rules {
         let mut rules = flags.clone();
         let Some(config) = self.configs.cluster_wide(CONFIG_NAME) else { return rules };
-        let Admission { gpu_sharing, block_visible_devices, runtime_class } =
+        let Admission { enabled, gpu_sharing, block_visible_devices, runtime_class } =
             Admission::read(config.rest.get("spec").unwrap_or(&Value::Null));
-        rules.block_visible_devices = block_visible_devices.unwrap_or(rules.block_visible_devices);
+        rules.ignore_pods = enabled == Some(false);
+        rules.block_visible_devices =
+            block_visible_devices.unwrap_or(rules.block_visible_devices) && !rules.ignore_pods;
         let sharing = &mut rules.sharing;
         sharing.enabled = gpu_sharing.unwrap_or(sharing.enabled);
         if let Some(class) = runtime_class {
@@ -208,12 +210,15 @@ fn read<K: Written + Resource<DynamicType = ()>>(object: &K) -> live::Written {
 }
 
 fn log(now: &InForce) {
-    let InForce { source, switches, problem, config } = now;
+    let InForce { source, switches, problem, ignored, config } = now;
     tracing::info!(%source, paused = switches.paused, "the scheduler's configuration is in force");
     for note in &config.notes {
         tracing::warn!(reason = "scheduler-config", "{source}: {note}");
     }
     if let Some(problem) = problem {
         tracing::warn!(reason = "scheduler-config", "the shard is not obeyed: {problem}");
+    }
+    if let Some(ignored) = ignored {
+        tracing::warn!(reason = "scheduler-config", "kai-config is not obeyed in all: {ignored}");
     }
 }

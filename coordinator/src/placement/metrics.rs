@@ -48,6 +48,7 @@ pub struct Metrics {
     reservations: Gauge,
     usage: Family<Result, Counter>,
     usage_missing: Gauge,
+    paused: Gauge,
     queues: Queues,
 }
 
@@ -65,6 +66,7 @@ impl Default for Metrics {
             reservations: Gauge::default(),
             usage: Family::default(),
             usage_missing: Gauge::default(),
+            paused: Gauge::default(),
             queues: Queues::default(),
         }
     }
@@ -121,6 +123,11 @@ impl Metrics {
         self.usage_missing.set(missing.into());
     }
 
+    /// Whether somebody has switched scheduling off.
+    pub fn paused(&self, paused: bool) {
+        self.paused.set(paused.into());
+    }
+
     /// What queues have.
     pub fn queues(&self) -> &Queues {
         &self.queues
@@ -138,6 +145,11 @@ impl Metrics {
             "muster_scheduler_usage_missing",
             "1 while past use of queues should count and there is no answer that is new enough",
             self.usage_missing.clone(),
+        );
+        registry.register(
+            "muster_scheduler_paused",
+            "1 while kai-config keeps the scheduler from placing pods",
+            self.paused.clone(),
         );
         registry.register(
             "muster_scheduler_cycle_seconds",

@@ -24,6 +24,8 @@ pub struct Configuration {
     pub paused: Option<&'static str>,
     /// Why the shard's newest spec is not the one in force.
     pub problem: Option<String>,
+    /// What `kai-config` says and is not obeyed.
+    pub ignored: Option<String>,
     /// Actions, in order.
     pub actions: Vec<&'static str>,
     /// Plugins, in order.
@@ -45,6 +47,7 @@ impl Shown {
             source: now.source.to_string(),
             paused: now.switches.paused,
             problem: now.problem.clone(),
+            ignored: now.ignored.clone(),
             actions: now.config.actions.iter().map(|action| action.name()).collect(),
             plugins: now.config.plugins.iter().map(|plugin| plugin.name.clone()).collect(),
         })

@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use http_body_util::{BodyExt, Limited};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use muster_scheduler::config::{Connection, UsageDb};
+use muster_scheduler::config::UsageDb;
 use muster_scheduler::input::Usage;
 use muster_scheduler_state::usage::{self, AnswerError};
 use tokio::sync::watch;
@@ -17,6 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Metrics;
 use super::live::Following;
+
+mod client;
+
+pub use client::Secrets;
+use client::{Credentials, client};
 
 /// A larger answer is not read.
 const LARGEST: usize = 4 << 20;
@@ -41,7 +46,9 @@ type UsageByQueue = Arc<Vec<(String, Usage)>>;
 /// What is asked, and what has come of it.
 struct Asking {
     what: UsageDb,
-    client: anyhow::Result<Client>,
+    secrets: Secrets,
+    /// With the credentials that it was made with: the Secret may change.
+    client: Option<(Credentials, Client)>,
     began: Instant,
     last: Option<(Instant, UsageByQueue)>,
 }
@@ -70,9 +77,8 @@ impl Past {
 // === impl Asking ===
 
 impl Asking {
-    fn new(what: UsageDb) -> Self {
-        let client = client(&what.at);
-        Self { what, client, began: Instant::now(), last: None }
+    fn new(what: UsageDb, secrets: Secrets) -> Self {
+        Self { what, secrets, client: None, began: Instant::now(), last: None }
     }
 
     /// Asks once.
@@ -103,14 +109,22 @@ impl Asking {
             + if *now == Past::Awaited { interval.min(Duration::from_secs(1)) } else { interval }
     }
 
-    async fn fetch(&self) -> anyhow::Result<Vec<(String, Usage)>> {
-        let client = match &self.client {
-            Ok(client) => client,
-            Err(error) => bail!("{error:#}"),
-        };
+    /// A client with the credentials as they are now.
+    async fn client(&mut self) -> anyhow::Result<Client> {
+        let credentials = self.secrets.read(self.what.auth_secret.as_deref()).await?;
+        if let Some((_, client)) = self.client.as_ref().filter(|(with, _)| *with == credentials) {
+            return Ok(client.clone());
+        }
+        let client = client(&self.what.at, &credentials)?;
+        self.client = Some((credentials, client.clone()));
+        Ok(client)
+    }
+
+    async fn fetch(&mut self) -> anyhow::Result<Vec<(String, Usage)>> {
         let now = Timestamp::now();
         let limit = span(self.what.timeout);
         let all = async {
+            let client = &self.client().await?;
             let mut answers = Vec::new();
             for queries in usage::queries(&self.what, now) {
                 let capacity = query(client, &queries.capacity, now).await?;
@@ -132,6 +146,7 @@ impl Asking {
 /// Asks as long as the configuration in force wants it, until stopped.
 pub async fn follow(
     mut in_force: Following,
+    secrets: Secrets,
     tell: watch::Sender<Past>,
     metrics: Metrics,
     stop: CancellationToken,
@@ -143,7 +158,7 @@ pub async fn follow(
             let wanted =
                 in_force.borrow_and_update().as_ref().and_then(|now| now.config.usage.clone());
             if wanted != asking.as_ref().map(|asking| asking.what.clone()) {
-                asking = wanted.map(Asking::new);
+                asking = wanted.map(|what| Asking::new(what, secrets.clone()));
                 next = asking.as_ref().map(|_| Instant::now());
                 tell.send_replace(if asking.is_some() { Past::Awaited } else { Past::Off });
             }
@@ -191,30 +206,6 @@ fn log(before: &Past, now: &Past) {
         }
         _ => {}
     }
-}
-
-/// A client of Prometheus. kube's own does HTTP and TLS; it is told of no credentials.
-fn client(at: &Connection) -> anyhow::Result<Client> {
-    let url = match at {
-        Connection::Url(url) => url.clone(),
-        Connection::Variable(name) => std::env::var(name).ok().with_context(|| {
-            format!("connectionStringEnvVar: the coordinator has no variable {name}: set it")
-        })?,
-        Connection::Elsewhere => bail!("connectionString: it is missing: set it"),
-    };
-    // What is wrong with it may have a password in it.
-    let url: http::Uri = url.trim_end_matches('/').parse().ok().context(
-        "connectionString: it is no address: write it like http://prometheus.monitoring:9090",
-    )?;
-    let scheme = url.scheme_str().unwrap_or_default();
-    ensure!(
-        ["http", "https"].contains(&scheme),
-        "connectionString: begin it with http:// or https://"
-    );
-    // Asked again it is soon enough.
-    let mut config = kube::Config::new(url);
-    config.default_retry = false;
-    Client::try_from(config).context("connectionString")
 }
 
 /// The answer to a query: values by queue.

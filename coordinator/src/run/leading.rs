@@ -104,6 +104,7 @@ impl Leading {
             self.groups.clear();
             self.placement.1.clear();
             metrics.placement.queues().clear();
+            metrics.placement.paused(false);
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }

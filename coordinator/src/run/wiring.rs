@@ -216,7 +216,9 @@ impl Wiring {
             volcano: self.definition(definition::POD_GROUP),
             zones: self.definition("noderesourcetopologies.topology.node.k8s.io"),
         };
-        (placement::Sources { definitions, live, hub: hub.clone() }, placement::Shown::default())
+        let secrets = placement::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
+        let sources = placement::Sources { definitions, live, hub: hub.clone(), secrets };
+        (sources, placement::Shown::default())
     }
 
     /// Where coordinators of DIJobs call.
@@ -363,6 +365,7 @@ impl Wiring {
         let of_servings = rules.settings.schedulers.clone();
         let of_dijobs = of_servings.clone();
         let runtimes = Runtimes::new(self.client.clone(), caches.jobs.clone());
+        let (filling, by) = (runtimes.clone(), rules.clone());
         let (local, cluster) = (caches.jobs.clone(), caches.jobs.clone());
         let rule = self.settings.runtime_holds;
         let schedulers = self.settings.placement.cluster.scheduler_names.clone();
@@ -376,8 +379,9 @@ impl Wiring {
             .on("/mutate-pods", move |request| pods::mutate(request, &templates, &injection))
             .on(servings::PATH, move |request| servings::validate_with_queue(request, &of_servings))
             .on(dijobs::MUTATE, dijobs::mutate)
+            .on(dijobs::VALIDATE_CONFIG, dijobs::validate_config)
             .on(dijobs::VALIDATE, move |request| dijobs::validate_with_queue(request, &of_dijobs))
-            .on(jobs::DEFAULTS, jobs::mutate)
+            .inquiring(jobs::DEFAULTS, move |request| filling.clone().mutate(request, by.clone()))
             .inquiring(jobs::JOBS, move |request| runtimes.clone().validate(request, rules.clone()))
             .on(jobs::RUNTIMES, move |request| {
                 jobs::validate_new_runtime(request, |runtime| held(&local, rule, runtime))

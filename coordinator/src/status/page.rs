@@ -58,6 +58,13 @@ fn scheduler(page: &mut String, now: &Snapshot) {
             escape(problem)
         );
     }
+    if let Some(ignored) = &scheduler.ignored {
+        let _written = write!(
+            page,
+            " · <span class=\"bad\">kai-config is not obeyed in all: {}</span>",
+            escape(ignored)
+        );
+    }
     page.push_str("</p>");
 }
 

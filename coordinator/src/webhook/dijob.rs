@@ -16,6 +16,9 @@ pub const MUTATE: &str = "/mutate-diengine-opendilab-org-v1alpha1-dijob";
 /// Where the API server asks whether a job is right.
 pub const VALIDATE: &str = "/validate-diengine-opendilab-org-v1alpha1-dijob";
 
+/// Where the API server asks whether the template of aggregators is right.
+pub const VALIDATE_CONFIG: &str = "/validate-diengine-opendilab-org-v1alpha1-aggregatorconfig";
+
 /// What is filled in.
 pub fn mutate(request: &Request) -> Answer {
     let Some(job) = asked(request) else { return Answer::allow() };
@@ -49,7 +52,16 @@ pub fn validate(request: &Request) -> Answer {
     }
 }
 
-/// The job; none if it goes, or if this is about a part of it.
+/// Whether an AggregatorConfig is right.
+pub fn validate_config(request: &Request) -> Answer {
+    let Some(config) = asked(request) else { return Answer::allow() };
+    match typos::judge(request, &config) {
+        Ok(warnings) => Answer::Allow { warnings },
+        Err(refused) => refused,
+    }
+}
+
+/// The object; none if it goes, or if this is about a part of it.
 fn asked(request: &Request) -> Option<Value> {
     let asked = matches!(request.operation, Operation::Create | Operation::Update);
     let part = request.sub_resource.as_ref().is_some_and(|sub| !sub.is_empty());
@@ -114,7 +126,11 @@ mod tests {
                 (webhook["name"].clone(), webhook["clientConfig"]["service"]["path"].clone())
             })
             .collect();
-        let expected = [("mdijob.kb.io", MUTATE), ("vdijob.kb.io", VALIDATE)];
+        let expected = [
+            ("mdijob.kb.io", MUTATE),
+            ("vdijob.kb.io", VALIDATE),
+            ("vaggregatorconfig.kb.io", VALIDATE_CONFIG),
+        ];
         assert_eq!(found, expected.map(|(name, path)| (json!(name), json!(path))));
         let marked = |document: &Value| {
             document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"

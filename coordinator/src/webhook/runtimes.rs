@@ -61,6 +61,15 @@ impl Runtimes {
         Self { client, known, bucket }
     }
 
+    /// What is filled into a TrainJob. Few need their runtime for that.
+    pub async fn mutate(self, request: Request, rules: Arc<Rules>) -> Answer {
+        let found = match trainjob::has_no_processes(&request) {
+            true => self.missing(&request).await,
+            false => None,
+        };
+        trainjob::mutate(&request, &Known { caches: &self.known, found }, &rules)
+    }
+
     /// What is said to a TrainJob.
     pub async fn validate(self, request: Request, rules: Arc<Rules>) -> Answer {
         let found = self.missing(&request).await;

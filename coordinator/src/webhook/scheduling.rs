@@ -57,6 +57,8 @@ pub struct Rules {
     pub quotas: bool,
     /// Whether containers are kept from choosing devices by `NVIDIA_VISIBLE_DEVICES`.
     pub block_visible_devices: bool,
+    /// Whether pods are neither changed nor refused, whatever the rest says.
+    pub ignore_pods: bool,
 }
 
 /// Answers. Copies share what they have read.
@@ -99,7 +101,7 @@ impl Rules {
         let Some(pod) = asked(request).filter(|_| request.operation == Operation::Create) else {
             return Answer::allow();
         };
-        if !device::is_shared(&pod) {
+        if self.ignore_pods || !device::is_shared(&pod) {
             return Answer::allow();
         }
         let namespace = request.namespace.as_deref().unwrap_or_default();
@@ -138,7 +140,7 @@ impl Rules {
 
     /// What is said to a pod.
     pub fn pod(&self, request: &Request) -> Answer {
-        let ours = asked(request).filter(|pod| self.sharing.is_ours(pod));
+        let ours = asked(request).filter(|pod| !self.ignore_pods && self.sharing.is_ours(pod));
         let Some(pod) = ours else { return Answer::allow() };
         // What was taken once may be changed elsewhere.
         let old = request.old_object.as_ref();
@@ -198,7 +200,10 @@ impl Scheduling {
             }
         }
         let checked = queue::check(&queue, old.as_ref(), &known, self.rules.quotas);
-        let strict = |warnings| self.rules.strict.queue(&queue, &known).map(|()| warnings);
+        let strict = |mut warnings: Vec<String>| {
+            warnings.extend(self.rules.strict.queue(&queue, &known)?);
+            Ok(warnings)
+        };
         answer(checked.and_then(strict))
     }
 
@@ -239,7 +244,11 @@ impl Scheduling {
             known.0.insert(name.to_owned(), self.find(name, true).await);
         }
         let missing = self.missing_class(&group).await;
-        let checked = pod_group::check(&group, old.is_some()).map(|mut warnings| {
+        let judged = match self.rules.strict.counted_parts {
+            true => pod_group::check(&group, old.is_some()),
+            false => pod_group::check_leniently(&group, old.is_some()),
+        };
+        let checked = judged.map(|mut warnings| {
             warnings.extend(missing);
             warnings
         });
@@ -386,6 +395,15 @@ mod tests {
         assert_eq!(rules.pod(&wrong), Answer::allow(), "it is another's");
         wrong.object.as_mut().unwrap().data["spec"]["schedulerName"] = "kai-scheduler".into();
         assert!(matches!(rules.pod(&wrong), Answer::Deny { .. }));
+    }
+
+    #[test]
+    fn pods_are_neither_changed_nor_refused_while_admission_is_off() {
+        let rules = Rules { ignore_pods: true, ..Rules::default() };
+        let shares = request("CREATE", &json!({"gpu-fraction": "0.5"}), &Value::Null);
+        assert_eq!(rules.mutate_pod(&shares), Answer::allow());
+        let wrong = request("CREATE", &json!({"pod-group-name": "other/g"}), &Value::Null);
+        assert_eq!(rules.pod(&wrong), Answer::allow());
     }
 
     #[test]

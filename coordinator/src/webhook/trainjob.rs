@@ -4,7 +4,9 @@
 //!   unreadable ──▶ 400      wrong ──▶ 403, all that is wrong, each with its field      deprecated ──▶ a warning
 //! ```
 //!
-//! What the API server's schema finds never comes here. A job is judged by its runtime as it is now, not by its snapshot.
+//! What the API server's schema finds never comes to the validating webhook. A job is judged by its runtime as it is now, not by its
+//! snapshot. One thing is judged before the schema is: Trainer 2.3 leaves a `numProcPerNode` below 1 to its webhook, so that what that says
+//! comes before what the definition says.
 
 use kube::core::DynamicObject;
 use kube::core::admission::Operation;
@@ -31,9 +33,14 @@ pub const RUNTIMES: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainingrunt
 /// Where it asks about runtimes of all namespaces.
 pub const CLUSTER_RUNTIMES: &str = "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime";
 
-/// What is filled in.
-pub fn mutate(request: &Request) -> Answer {
+/// What is filled in, unless a job has no processes and its runtime's plugins refuse that.
+pub fn mutate(request: &Request, cluster: &dyn Cluster, rules: &Rules) -> Answer {
     let Some(job) = asked(request) else { return Answer::allow() };
+    if has_no_processes(request)
+        && let refused @ Answer::Deny { .. } = validate(request, cluster, rules)
+    {
+        return refused;
+    }
     let (job, old) = (value(job), request.old_object.as_ref().map(value));
     let changes = defaults::train_job(&job, old.as_ref(), jiff::Timestamp::now());
     if changes.is_empty() {
@@ -43,6 +50,14 @@ pub fn mutate(request: &Request) -> Answer {
         Ok(patch) => Answer::Patch { patch, warnings: Vec::new() },
         Err(error) => refuse(500, format!("the patch cannot be written: {error}")),
     }
+}
+
+/// Whether a job asks for less than one process per node.
+pub fn has_no_processes(request: &Request) -> bool {
+    let count = asked(request)
+        .and_then(|job| job.data.pointer("/spec/trainer/numProcPerNode"))
+        .and_then(Value::as_i64);
+    count.is_some_and(|count| count < 1)
 }
 
 /// What is said to a TrainJob that is created or changed.
@@ -177,6 +192,14 @@ fn refuse(code: u16, message: impl ToString) -> Answer {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use muster_api::job_set::JobSet;
+    use muster_pipeline::Settings;
+    use muster_pipeline::snapshot::Snapshot;
+    use muster_ranktable::TableTemplate;
+    use muster_ranktable::inject::TemplateProblem;
     use serde_json::json;
 
     use super::*;
@@ -202,6 +225,39 @@ mod tests {
             "object": object, "oldObject": old,
         }))
         .unwrap()
+    }
+
+    /// A cluster with one runtime at most.
+    struct One(Option<Arc<Runtime>>);
+
+    impl Cluster for One {
+        fn runtime(&self, _: RuntimeKind, _: &str, _: &str) -> Option<Arc<Runtime>> {
+            self.0.clone()
+        }
+
+        fn snapshot(&self, _: &str, _: &str) -> Option<Snapshot> {
+            None
+        }
+
+        fn job_set(&self, _: &str, _: &str) -> Option<Arc<JobSet>> {
+            None
+        }
+
+        fn exists(&self, _: &str, _: &str, _: &str, _: &str) -> bool {
+            false
+        }
+
+        fn secret(&self, _: &str, _: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+            None
+        }
+
+        fn table_template(&self, _: &str) -> Result<Arc<TableTemplate>, TemplateProblem> {
+            Err(TemplateProblem::Unread)
+        }
+    }
+
+    fn rules() -> Rules {
+        Rules::new(Settings::default())
     }
 
     fn nobody(_: &RuntimeId) -> Vec<String> {
@@ -272,12 +328,35 @@ mod tests {
         let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": "a", "namespace": "b"},
             "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": [{"manager": "a.b/c"}]}});
-        let Answer::Patch { patch, .. } = mutate(&request("CREATE", &job, &Value::Null)) else {
-            panic!("nothing is filled in")
-        };
+        let mutated =
+            |operation| mutate(&request(operation, &job, &Value::Null), &One(None), &rules());
+        let Answer::Patch { patch, .. } = mutated("CREATE") else { panic!("nothing is filled in") };
         let patch = serde_json::to_value(&patch).unwrap();
         assert_eq!(patch[0]["path"], "/spec/runtimePatches/0/time");
-        assert_eq!(mutate(&request("DELETE", &job, &Value::Null)), Answer::allow());
+        assert_eq!(mutated("DELETE"), Answer::allow());
+    }
+
+    #[test]
+    fn a_job_without_processes_is_refused_before_the_schema_sees_it_where_a_plugin_says_so() {
+        let mutated = |policy: Value, count: i64| {
+            let mut runtime = runtime(1);
+            runtime["spec"]["mlPolicy"] = policy;
+            let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+                "metadata": {"name": "a", "namespace": "b"},
+                "spec": {"runtimeRef": {"name": "torch", "kind": "ClusterTrainingRuntime",
+                    "apiGroup": "trainer.kubeflow.org"}, "trainer": {"numProcPerNode": count}}});
+            let cluster = One(Some(Arc::new(Runtime::read(runtime).unwrap())));
+            mutate(&request("CREATE", &job, &Value::Null), &cluster, &rules())
+        };
+        let Answer::Deny { code, message } = mutated(json!({"flux": {}}), 0) else {
+            panic!("taken")
+        };
+        assert_eq!(code, 403);
+        let said =
+            "spec.trainer.numProcPerNode: Invalid value: 0: must be greater than or equal to 1";
+        assert!(message.starts_with(said), "{message}");
+        assert_eq!(mutated(json!({"flux": {}}), 1), Answer::allow());
+        assert_eq!(mutated(json!({"torch": {}}), 0), Answer::allow(), "the definition refuses it");
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! Settings of the program.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use clap::{Parser, ValueEnum};
-use muster_sandbox::control::Which;
-use muster_sandbox::hardware::Profile;
+use clap::Parser;
+use muster_sandbox::flags::{Controller, NodeGroup};
 
 /// An embedded Kubernetes API, in memory, on 127.0.0.1. It stays up until Ctrl-C and forgets everything then.
 #[derive(Debug, Parser)]
@@ -64,72 +62,6 @@ pub struct Args {
     pub log: String,
 }
 
-/// A controller by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Controller {
-    /// Garbage collection.
-    Gc,
-    /// Namespaces: their content, service accounts and authorities.
-    Namespace,
-    /// Jobs.
-    Job,
-    /// JobSets, and what JobSet's webhooks do.
-    Jobset,
-    /// EndpointSlices.
-    Service,
-    /// The default scheduler.
-    Scheduler,
-    /// PodDisruptionBudgets.
-    Disruption,
-    /// Pods of lost nodes.
-    Pods,
-    /// Taints of nodes.
-    Nodes,
-}
-
-/// Some nodes of one profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeGroup {
-    /// Their hardware.
-    pub profile: Profile,
-    /// How many.
-    pub count: u32,
-}
-
-// === impl Controller ===
-
-impl Controller {
-    /// Leaves it out.
-    pub fn leave_out(self, which: &mut Which) {
-        match self {
-            Self::Gc => which.gc = false,
-            Self::Namespace => which.namespace = false,
-            Self::Job => which.job = false,
-            Self::Jobset => which.jobset = false,
-            Self::Service => which.service = false,
-            Self::Scheduler => which.scheduler = false,
-            Self::Disruption => which.disruption = false,
-            Self::Pods => which.pods = false,
-            Self::Nodes => which.nodes = false,
-        }
-    }
-}
-
-// === impl NodeGroup ===
-
-impl FromStr for NodeGroup {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, count) = text.split_once('=').unwrap_or((text, "1"));
-        let profile = name.parse::<Profile>().map_err(|error| error.to_string())?;
-        match count.parse() {
-            Ok(count @ 1..=5000) => Ok(Self { profile, count }),
-            _ => Err(format!("{count:?} is not a number of nodes: give 1 to 5000")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,15 +70,5 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn a_group_of_nodes_is_a_profile_and_perhaps_a_count() {
-        let group = |text: &str| text.parse::<NodeGroup>();
-        assert_eq!(group("cpu").map(|g| g.count), Ok(1));
-        assert_eq!(group("ascend-910b-8=3").map(|g| g.count), Ok(3));
-        for wrong in ["", "cpu=", "cpu=0", "cpu=many", "abacus=2"] {
-            assert!(group(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -28,6 +28,7 @@ mod crd;
 mod discovery;
 mod expiry;
 pub mod faults;
+pub mod flags;
 pub mod hardware;
 pub mod kinds;
 pub mod kubelet;

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use muster_sandbox::control::Which;
+use muster_sandbox::flags::NodeGroup;
 use muster_sandbox::kubelet::{KubeletOptions, NodeSpec};
 use muster_sandbox::{Sandbox, write_private};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::{Args, NodeGroup};
+use crate::args::Args;
 
 /// Runs until Ctrl-C.
 pub async fn run(args: Args) -> anyhow::Result<()> {

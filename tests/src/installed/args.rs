@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
-use muster_sandbox::hardware::Profile;
+use muster_sandbox::flags::{Controller, NodeGroup};
+
+/// More nodes of a profile would be more processes than a machine has room for.
+const MOST_NODES: u32 = 200;
 
 /// An embedded Kubernetes with Muster installed on it as docs/coordinator.md says: the manifests of deploy/, and
 /// muster-agent and muster-coordinator as processes with their own permissions and your flags. It stays up until Ctrl-C,
@@ -23,7 +26,7 @@ use muster_sandbox::hardware::Profile;
 pub struct Args {
     /// Simulated nodes, as PROFILE or PROFILE=COUNT; may be given several times.
     /// Profiles: ascend-910a-8, ascend-910b-8, ascend-a3-16, ascend-310p, nvidia-h100-8, cpu
-    #[arg(long = "node", value_name = "PROFILE[=COUNT]")]
+    #[arg(long = "node", value_name = "PROFILE[=COUNT]", value_parser = nodes)]
     pub nodes: Vec<NodeGroup>,
 
     /// Port of the API server on 127.0.0.1; 0 takes any free one
@@ -74,8 +77,8 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     pub apply: Vec<PathBuf>,
 
-    /// A controller of the sandbox that does not run: gc, jobset, job, service, scheduler, disruption; may be given several
-    /// times. Without jobset there is no definition of JobSets either
+    /// A controller of the sandbox that does not run, as job or jobset; may be given several times. Without jobset there is no
+    /// definition of JobSets either
     #[arg(long, value_enum, value_name = "NAME")]
     pub without: Vec<Controller>,
 
@@ -109,15 +112,6 @@ pub struct Args {
     pub log: String,
 }
 
-/// Some nodes of one profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NodeGroup {
-    /// Their hardware.
-    pub profile: Profile,
-    /// How many.
-    pub count: u32,
-}
-
 /// Pods whose deletion is a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deleted {
@@ -127,35 +121,11 @@ pub struct Deleted {
     pub label: String,
 }
 
-/// A controller of the sandbox that can be left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Controller {
-    /// Garbage collection.
-    Gc,
-    /// JobSets.
-    Jobset,
-    /// Jobs.
-    Job,
-    /// EndpointSlices and Endpoints.
-    Service,
-    /// The default scheduler.
-    Scheduler,
-    /// Status of PodDisruptionBudgets.
-    Disruption,
-}
-
-// === impl NodeGroup ===
-
-impl FromStr for NodeGroup {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, count) = text.split_once('=').unwrap_or((text, "1"));
-        let profile = name.parse::<Profile>().map_err(|error| error.to_string())?;
-        match count.parse() {
-            Ok(count @ 1..=200) => Ok(Self { profile, count }),
-            _ => Err(format!("{count:?} is not a number of nodes: give 1 to 200")),
-        }
+/// As many nodes as there may be agents: each is a process.
+fn nodes(text: &str) -> Result<NodeGroup, String> {
+    match text.parse::<NodeGroup>()? {
+        group if group.count <= MOST_NODES => Ok(group),
+        group => Err(format!("{} nodes are too many: give 1 to {MOST_NODES}", group.count)),
     }
 }
 
@@ -193,6 +163,13 @@ mod tests {
             "--lease=5s",
         ]);
         assert_eq!(args.unwrap().coordinator_flags, ["--admission=kai", "--lease=5s"]);
+    }
+
+    #[test]
+    fn a_group_of_nodes_has_room_on_one_machine() {
+        let count = |text: &str| nodes(text).map(|group| group.count);
+        assert_eq!((count("cpu"), count("cpu=200")), (Ok(1), Ok(200)));
+        assert!(count("cpu=201").is_err() && count("cpu=0").is_err() && count("abacus").is_err());
     }
 
     #[test]

@@ -120,6 +120,37 @@ async fn as_in_kai_a_group_may_name_a_queue_to_come() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_in_kai_a_part_need_not_count_its_pods_and_unknown_resources_have_no_effect()
+-> Result<()> {
+    let misspelt = || {
+        let mut queue = queue("misspelt", "");
+        queue["spec"]["resources"]["gpus"] = json!({"quota": 4, "limit": 4, "overQuotaWeight": 1});
+        queue
+    };
+    let uncounted = || {
+        let parts = json!([{"name": "a"}, {"name": "b", "minMember": 1}]);
+        group("g", json!({"minMember": 1, "queue": "misspelt", "subGroups": parts}))
+    };
+    World::new()
+        .strict(true)
+        .coordinators(1)
+        .run(async |world| {
+            refused(world, misspelt(), "spec.resources[gpus]").await?;
+            world.create_object(queue("misspelt", "")).await?;
+            refused(world, uncounted(), "a does not say how many pods it needs").await
+        })
+        .await?;
+    let choices = Choices { admission: Rules::of_kai(), ..Choices::default() };
+    let plan = World::new().strict(true).coordinators(1).choices(choices);
+    plan.run(async |world| {
+        world.create_object(misspelt()).await?;
+        world.create_object(uncounted()).await?;
+        Ok(())
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_in_kai_a_queue_goes_before_its_children() -> Result<()> {
     let choices = Choices { admission: Rules::of_kai(), ..Choices::default() };
     let plan = World::new().strict(true).coordinators(1).choices(choices);

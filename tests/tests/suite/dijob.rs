@@ -34,15 +34,20 @@ pub fn job(name: &str, policy: &str) -> Value {
             "collector": replica("ding"), "learner": replica("ding")}})
 }
 
+/// An AggregatorConfig.
+pub fn config() -> Value {
+    json!({"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "AggregatorConfig",
+        "metadata": {"name": "aggregator-config"}, "spec": {"aggregator": replica("ding")}})
+}
+
 /// The template of aggregators.
 pub async fn aggregators(world: &World) -> Result<()> {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "di-system"}});
     // Another test of a lasting cluster may have made both.
     let _there = world.create_object(namespace).await;
-    let config = json!({"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "AggregatorConfig",
-        "metadata": {"name": "aggregator-config", "namespace": "di-system"},
-        "spec": {"aggregator": replica("ding")}});
+    let mut config = config();
+    config["metadata"]["namespace"] = json!("di-system");
     let _there = world.create_object(config).await;
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod faults;
 mod gangs;
 mod kinds;
+mod late;
 pub mod ledger;
 mod limits;
 pub mod live;

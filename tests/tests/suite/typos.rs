@@ -71,6 +71,10 @@ async fn a_typing_error_in_a_pod_template_is_refused_by_every_kind_with_what_was
             let mut di = dijob::job("typo", "Running");
             di["spec"]["learner"]["template"]["spec"]["containers"][0]["resource"] = json!({});
             refused(world, di, "spec.learner.template").await?;
+            let mut config = dijob::config();
+            config["spec"]["aggregator"]["template"]["spec"]["containers"][0]["resource"] =
+                json!({});
+            refused(world, config, "spec.aggregator.template").await?;
             // What a patch leaves open to all of Kubernetes is looked at, too.
             world.create_object(torch("plain", held())).await?;
             let mut patched = job("typo", "plain", 1);

@@ -6,3 +6,4 @@ mod desk;
 mod explain;
 mod names;
 mod room;
+mod shard;

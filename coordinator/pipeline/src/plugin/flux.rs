@@ -146,13 +146,20 @@ impl CustomValidation for Flux {
         _: &Context<'_>,
         info: &Info,
         _: Option<&TrainJob>,
-        _: &TrainJob,
+        job: &TrainJob,
     ) -> Verdict {
         let mut verdict = Verdict::default();
+        let Some(policy) = policy(info) else { return verdict };
+        let said = job.spec.trainer.as_ref().and_then(|trainer| trainer.num_proc_per_node);
+        if let Some(count) = said.or(policy.num_proc_per_node).filter(|count| *count < 1) {
+            let why = "must be greater than or equal to 1 for Flux TrainJob";
+            let error = FieldError::invalid("spec.trainer.numProcPerNode", count, why);
+            verdict.errors.push(error.remedy("say how many processes each node runs"));
+        }
         let taken = |pods: &crate::pod_set::PodSet| {
             pods.init_containers().iter().any(|container| called(container, INSTALLER))
         };
-        if policy(info).is_some() && info.pod_set(NODE).is_some_and(taken) {
+        if info.pod_set(NODE).is_some_and(taken) {
             let why = format!("InitContainer '{INSTALLER}' is reserved");
             let error = FieldError::invalid("spec.trainer.initContainers", INSTALLER, why);
             verdict.errors.push(error.remedy("rename the init container of the runtime"));

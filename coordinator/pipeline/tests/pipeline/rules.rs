@@ -160,6 +160,12 @@ fn rules() -> Vec<Broken> {
             &[(FORBIDDEN, "spec.trainer.env[1]", "DMLC_TASK_ID is reserved")],
         ),
         broken(
+            "Flux needs a process on each node",
+            (json!({"flux": {}}), json!([trains("node")])),
+            json!({"trainer": {"numNodes": 1, "numProcPerNode": 0}}),
+            &[(INVALID, "spec.trainer.numProcPerNode", "greater than or equal to 1 for Flux")],
+        ),
+        broken(
             "Flux brings its init container",
             (json!({"flux": {}}), json!([installed])),
             json!({"trainer": {"numNodes": 1}}),

@@ -35,6 +35,19 @@ struct Part {
 /// # Errors
 /// Why it is refused.
 pub fn check(group: &Object, is_update: bool) -> Result<Vec<String>, Refused> {
+    judge(group, is_update, false)
+}
+
+/// The same as KAI 0.12 does it, which knows no `minSubGroup`: where a group does not use that, a part need not say how many pods it
+/// needs, and one that has parts may. Both are only warned of.
+///
+/// # Errors
+/// Why it is refused.
+pub fn check_leniently(group: &Object, is_update: bool) -> Result<Vec<String>, Refused> {
+    judge(group, is_update, true)
+}
+
+fn judge(group: &Object, is_update: bool, lenient: bool) -> Result<Vec<String>, Refused> {
     let spec = read(group)?;
     let refused = |class, field: String, detail: String, remedy| {
         Err(Refused::new(class, group, field, detail, remedy))
@@ -45,6 +58,8 @@ pub fn check(group: &Object, is_update: bool) -> Result<Vec<String>, Refused> {
         return refused("both-min-fields", "spec.minMember".to_owned(), detail, both);
     }
     let parts = spec.sub_groups.unwrap_or_default();
+    let counts_parts = || parts.iter().any(|part| part.min_sub_group.is_some());
+    let lenient = lenient && spec.min_sub_group.is_none() && !counts_parts();
     let mut by_name: BTreeMap<&str, (usize, &Part)> = BTreeMap::new();
     for (at, part) in parts.iter().enumerate() {
         if by_name.insert(&part.name, (at, part)).is_some() {
@@ -86,13 +101,16 @@ pub fn check(group: &Object, is_update: bool) -> Result<Vec<String>, Refused> {
             }
             if part.min_member.is_none() {
                 let detail = format!("{name} does not say how many pods it needs");
-                wrong("leaf-without-min-member", "minMember", detail, "add it");
+                match lenient {
+                    true => warnings.push(format!("{}: {detail}", field("minMember"))),
+                    false => wrong("leaf-without-min-member", "minMember", detail, "add it"),
+                }
             }
             continue;
         }
         if part.min_member.is_some() {
             let detail = format!("{name} has parts, and only what has none counts pods");
-            match is_update {
+            match is_update || lenient {
                 // The words that clients of KAI know.
                 true => warnings.push(format!(
                     "subgroup {name:?}: minMember cannot be set on a mid-level SubGroup \

@@ -43,9 +43,6 @@ pub fn check(
         let refused = Refused::new("resources-missing", queue, "spec.resources", MISSING, remedy);
         return Err(Refused { warnings: vec![MISSING.to_owned()], ..refused });
     }
-    if let Some(refused) = unknown_resource(queue) {
-        return Err(refused);
-    }
     let mut warnings = Vec::new();
     if !quotas {
         return Ok(warnings);
@@ -63,8 +60,9 @@ pub fn check(
     Ok(warnings)
 }
 
-/// A name in `spec.resources` that nothing would read: a typing error there is a queue without its limit.
-fn unknown_resource(queue: &Object) -> Option<Refused> {
+/// A name in `spec.resources` that nothing would read: a typing error there is a queue without its limit. KAI's API server drops such
+/// a name without a word.
+pub(super) fn unknown_resource(queue: &Object) -> Option<Refused> {
     let resources = queue.raw().pointer("/spec/resources")?.as_object()?;
     let is_known = |name: &str| ["gpu", "cpu", "memory"].contains(&name) || is_kind(name);
     let name = resources.keys().find(|name| !is_known(name))?;

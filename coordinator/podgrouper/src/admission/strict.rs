@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Refused;
+use super::queue::unknown_resource;
 use crate::names;
 use crate::object::Object;
 use crate::objects::{Key, Objects, Refusal};
@@ -21,6 +22,10 @@ pub struct Strict {
     pub known_queues: bool,
     /// Whether a queue with children stays. KAI's own webhook is never asked about deletions.
     pub kept_parents: bool,
+    /// Whether `spec.resources` of a queue may name only what is read. Without it such a name is a warning.
+    pub known_resources: bool,
+    /// Whether each part of a PodGroup counts pods or parts, as in KAI of August 2026. KAI 0.12 does not ask for it.
+    pub counted_parts: bool,
     /// Whether pods may name groups of their own namespace only.
     pub local_groups: bool,
     /// How many parts a PodGroup may have.
@@ -36,6 +41,8 @@ impl Default for Strict {
         Self {
             known_queues: true,
             kept_parents: true,
+            known_resources: true,
+            counted_parts: true,
             local_groups: true,
             most_parts: 20_000,
             most_pods: 100_000,
@@ -48,6 +55,8 @@ impl Strict {
     pub const OFF: Self = Self {
         known_queues: false,
         kept_parents: false,
+        known_resources: false,
+        counted_parts: false,
         local_groups: false,
         most_parts: usize::MAX,
         most_pods: i64::MAX,
@@ -91,13 +100,19 @@ impl Strict {
         Ok(())
     }
 
-    /// Judges a queue that is written: no queue is above itself.
+    /// Judges a queue that is written: its resources are read, and no queue is above itself.
     ///
     /// # Errors
     /// Why it is refused.
-    pub fn queue(&self, queue: &Object, objects: &dyn Objects) -> Result<(), Refused> {
+    pub fn queue(&self, queue: &Object, objects: &dyn Objects) -> Result<Vec<String>, Refused> {
+        let mut warnings = Vec::new();
+        match unknown_resource(queue) {
+            Some(refused) if self.known_resources => return Err(refused),
+            Some(refused) => warnings.push(format!("{refused}; it has no effect")),
+            None => {}
+        }
         if !self.known_queues {
-            return Ok(());
+            return Ok(warnings);
         }
         let refused = |class, detail: String, remedy| {
             Err(Refused::new(class, queue, "spec.parentQueue", detail, remedy))
@@ -118,7 +133,7 @@ impl Strict {
                 Err(_) => None,
             };
         }
-        Ok(())
+        Ok(warnings)
     }
 
     /// Judges a pod: a group is named by its bare name, in the pod's own namespace.

@@ -54,6 +54,26 @@ fn pods_counted_on_an_inner_part_are_refused_at_first_and_warned_of_later() {
 }
 
 #[test]
+fn as_in_kai_0_12_parts_need_not_count_pods_unless_the_group_counts_parts() {
+    let uncounted =
+        json!({"minMember": 2, "subGroups": [{"name": "a"}, {"name": "b", "minMember": 1}]});
+    let refused = pod_group::check(&group(uncounted.clone()), false).unwrap_err();
+    assert_eq!(refused.class, "leaf-without-min-member");
+    let warnings = pod_group::check_leniently(&group(uncounted.clone()), false).unwrap();
+    assert_eq!(warnings, ["spec.subGroups[0].minMember: a does not say how many pods it needs"]);
+    let inner = json!({"minMember": 2, "subGroups": [{"name": "all", "minMember": 2},
+        {"name": "one", "minMember": 2, "parent": "all"}]});
+    assert_eq!(pod_group::check_leniently(&group(inner), false).unwrap().len(), 1);
+    let mut newer = uncounted;
+    newer["subGroups"] = json!([{"name": "a"}, {"name": "b", "minSubGroup": 1},
+        {"name": "c", "parent": "b", "minMember": 1}]);
+    assert!(pod_group::check_leniently(&group(newer), false).is_err(), "a field of newer versions");
+    let twice = json!({"subGroups": [{"name": "a"}, {"name": "a"}]});
+    let refused = pod_group::check_leniently(&group(twice), false).unwrap_err();
+    assert_eq!(refused.class, "duplicate-subgroup", "KAI 0.12 refuses it, too");
+}
+
+#[test]
 fn a_long_chain_of_parts_and_a_circle_at_its_end_are_told_apart() {
     let part = |at: usize| match at {
         0 => json!({"name": "p0", "minSubGroup": 1}),
@@ -136,7 +156,8 @@ fn groups_that_are_too_large_are_refused() {
 #[test]
 fn no_queue_is_above_itself_and_its_parent_is_there() {
     let given = Given::new([queue_below("a", "b"), queue_below("b", "c"), queue_below("top", "")]);
-    let class = |queue: Object| Strict::default().queue(&queue, &given).map_err(|e| e.class);
+    let class =
+        |queue: Object| Strict::default().queue(&queue, &given).map(drop).map_err(|e| e.class);
     assert_eq!(class(queue_below("x", "top")), Ok(()));
     assert_eq!(class(queue_below("x", "x")), Err("queue-cycle"));
     assert_eq!(class(queue_below("c", "a")), Err("queue-cycle"));
@@ -203,10 +224,15 @@ fn a_queue_may_name_kinds_of_accelerators_and_nothing_else() {
         assert_eq!(definitions::complete("Queue", &mut written, None), [], "{kind}");
         assert_eq!(written["spec"]["resources"][kind], numbers, "{kind}");
         queue::check(&queue(kind), None, &objects, false).unwrap();
+        assert_eq!(Strict::default().queue(&queue(kind), &objects), Ok(Vec::new()));
     }
     for none in ["huawei.com/Ascned910", "huawei.com/Ascend910-16c", "gpus"] {
-        let refused = queue::check(&queue(none), None, &objects, false).unwrap_err();
+        let refused = Strict::default().queue(&queue(none), &objects).unwrap_err();
         assert_eq!(refused.class, "resources-unknown");
         assert_eq!(&*refused.field, format!("spec.resources[{none}]"));
+        let [warning] = &Strict::OFF.queue(&queue(none), &objects).unwrap()[..] else {
+            panic!("{none}")
+        };
+        assert!(warning.contains(none) && warning.ends_with("no effect"), "{warning}");
     }
 }

@@ -13,6 +13,8 @@ use crate::duration;
 pub struct UsageDb {
     /// Where Prometheus is.
     pub at: Connection,
+    /// The Secret of the coordinator's namespace that has its credentials and its authority.
+    pub auth_secret: Option<String>,
     /// After this time use counts half; none: all of the window counts the same.
     pub half_life: Option<SignedDuration>,
     /// Over which time.
@@ -95,6 +97,9 @@ const SHORTEST_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 /// Devices of all vendors that are scheduled here; KAI itself counts those of NVIDIA alone.
 const DEVICES: &str = "nvidia_com_gpu|amd_com_gpu|huawei_com_Ascend.*|huawei_com_npu";
 
+/// The longest name of an object.
+const LONGEST_NAME: usize = 253;
+
 // === impl Written ===
 
 impl Written {
@@ -169,8 +174,14 @@ impl Written {
                 .cloned()
                 .unwrap_or_else(|| format!("sum(kube_node_status_capacity{{{resource}}})")),
         };
+        let auth_secret = extra.get("authSecretName").filter(|name| !name.is_empty()).cloned();
+        if let Some(name) = auth_secret.as_deref().filter(|name| !is_name(name)) {
+            let problem = format!("`{name}` is no name of a Secret: write one, without namespace");
+            return Err(("usageParams.extraParams.authSecretName".to_owned(), problem));
+        }
         Ok(UsageDb {
             at,
+            auth_secret,
             half_life: span("halfLifePeriod", params.half_life_period)?
                 .filter(|half| *half > SignedDuration::ZERO),
             window,
@@ -184,6 +195,13 @@ impl Written {
             memory: metrics("memory", "memory_bytes", "resource=\"memory\"".to_owned()),
         })
     }
+}
+
+/// Whether a text may be the name of a Secret.
+pub fn is_name(text: &str) -> bool {
+    let plain =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    !text.is_empty() && text.len() <= LONGEST_NAME && text.bytes().all(plain)
 }
 
 fn span(field: &str, text: Option<String>) -> Result<Option<SignedDuration>, (String, String)> {
@@ -226,13 +244,15 @@ mod tests {
         let usage = read(&json!({"clientType": "prometheus", "connectionString": "http://p:9090",
             "usageParams": {"halfLifePeriod": "12h", "windowType": "cron", "cronString": "@daily",
                 "fetchInterval": "10m", "stalenessPeriod": "1m",
-                "extraParams": {"gpuAllocationMetric": "used", "queryResolution": "30s"}}}));
+                "extraParams": {"gpuAllocationMetric": "used", "queryResolution": "30s",
+                    "authSecretName": "prometheus"}}}));
         let usage = usage.unwrap().unwrap();
         assert_eq!(usage.at, Connection::Url("http://p:9090".to_owned()));
         assert_eq!(usage.half_life, Some(SignedDuration::from_hours(12)));
         assert_eq!(usage.window, Window::Cron(Cron::parse("0 0 * * *").unwrap()));
         assert_eq!(usage.staleness.as_mins(), 10, "no shorter than the interval");
         assert_eq!((usage.gpu.allocation.as_str(), usage.resolution.as_secs()), ("used", 30));
+        assert_eq!(usage.auth_secret.as_deref(), Some("prometheus"));
         let with = |params: Value| json!({"clientType": "prometheus", "usageParams": params});
         for (odd, field) in [
             (json!({}), "clientType"),
@@ -246,6 +266,10 @@ mod tests {
             (with(json!({"windowType": "cron", "cronString": "x"})), "usageParams.cronString"),
             (with(json!({"windowSize": "soon"})), "usageParams.windowSize"),
             (with(json!({"windowSize": "0s"})), "usageParams.windowSize"),
+            (
+                with(json!({"extraParams": {"authSecretName": "other/secret"}})),
+                "usageParams.extraParams.authSecretName",
+            ),
         ] {
             let error = read(&odd).unwrap_err().to_string();
             assert!(error.contains(&format!("spec.usageDBConfig.{field}: ")), "{error}");

@@ -112,8 +112,15 @@ impl Ledger {
         self.decisions.push((task, decision));
     }
 
-    pub(crate) fn pipeline(&mut self, snapshot: &Snapshot, state: &State, task: TaskId) {
-        self.decisions.push((task, decision(snapshot, state, task, Action::Pipeline)));
+    pub(crate) fn pipeline(
+        &mut self,
+        snapshot: &Snapshot,
+        state: &State,
+        task: TaskId,
+        annotations: BTreeMap<String, String>,
+    ) {
+        let decision = decision(snapshot, state, task, Action::Pipeline);
+        self.decisions.push((task, Decision { annotations, ..decision }));
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is one fact of an eviction")]

@@ -23,6 +23,16 @@ impl Session<'_> {
         annotations
     }
 
+    pub(crate) fn later_bind_annotations(&self, task: TaskId) -> BTreeMap<String, String> {
+        let mut annotations = BTreeMap::new();
+        if let Some(node) = self.state.tasks[task].node {
+            for plugin in self.at(Point::BindRequestMutate) {
+                plugin.later_bind_request(self.view(), task, node, &mut annotations);
+            }
+        }
+        annotations
+    }
+
     /// What was decided.
     pub fn decisions(&mut self) -> Decisions {
         let decisions = self.ledger.take();

@@ -8,9 +8,6 @@ use crate::{
     snapshot::JobId,
 };
 
-/// The name of the one part of a group without subgroups.
-const PLAIN: &str = "default";
-
 // === impl Session ===
 
 impl Session<'_> {
@@ -71,9 +68,8 @@ impl Session<'_> {
             let (spec, count) = (&self.snapshot.pod_sets[*set], self.state.pod_sets[*set]);
             let ready = count.alive.saturating_sub(count.gated);
             if ready < spec.min as usize {
-                // KAI's users look for these words.
-                let is_whole = job.pod_sets.len() == 1 && spec.name == PLAIN;
-                let (of, end) = match is_whole {
+                // KAI's users look for these words. A group of one part is that part, which older releases of KAI do not name.
+                let (of, end) = match job.pod_sets.len() == 1 {
                     true => (String::new(), ""),
                     false => (format!(" for SubGroup {}", spec.name), "."),
                 };

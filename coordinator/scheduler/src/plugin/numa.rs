@@ -187,6 +187,16 @@ impl Plugin for Numa {
         }
     }
 
+    fn later_bind_request(
+        &self,
+        view: View<'_>,
+        task: TaskId,
+        node: NodeId,
+        annotations: &mut BTreeMap<String, String>,
+    ) {
+        self.bind_request(view, task, node, annotations);
+    }
+
     fn predicate_scope(&self, _: View<'_>, _: ClassId) -> Scope {
         Scope::Node
     }

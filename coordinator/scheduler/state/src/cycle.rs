@@ -15,7 +15,7 @@ use crate::object::{self, Name};
 use crate::orders::{Bind, Cycle, Evict};
 use crate::promise::Promise;
 use crate::reservation::Spot;
-use crate::sharing;
+use crate::{room, sharing};
 
 /// Keeps a pod out of a cycle whose binding was given up a moment ago.
 const RESTING: &str = "muster.dev/binding-failed";
@@ -180,7 +180,7 @@ impl Cluster {
                     node: place.node,
                     gpu_groups: place.gpu_groups,
                     share: None,
-                    annotations: Default::default(),
+                    annotations: place.annotations,
                     attempt: 0,
                 };
                 self.flights.begin(bind.clone());
@@ -232,7 +232,8 @@ impl Cluster {
         let promised = places
             .flat_map(|place| place.gpu_groups.iter().map(|group| Spot::new(&place.node, group)));
         let unheld = self.reservations.unheld(promised);
-        crate::room::fits(&self.input, &self.flights, promise, &unheld)
+        room::fits(&self.input, &self.flights, promise, &unheld)
+            && room::parts_fit(&self.input, &self.flights, promise)
     }
 
     /// Notes what was decided, as done.

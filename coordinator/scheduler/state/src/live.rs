@@ -60,6 +60,8 @@ pub struct InForce {
     pub switches: Switches,
     /// Why the shard's newest spec is not the one in force.
     pub problem: Option<String>,
+    /// What `kai-config` says and is not obeyed.
+    pub ignored: Option<String>,
 }
 
 /// Resolves objects, and remembers the last shard that could be used.
@@ -68,6 +70,8 @@ pub struct Live {
     base: Config,
     source: Source,
     shard: String,
+    /// Whose pods are scheduled.
+    schedulers: Vec<String>,
     last: Option<(i64, Config)>,
 }
 
@@ -87,7 +91,15 @@ pub struct Resolved {
 impl Live {
     /// With what the flags say, and the name of the shard that is served; empty: none is.
     pub fn new(base: Config, source: Source, shard: &str) -> Self {
-        Self { base, source, shard: shard.to_owned(), last: None }
+        let schedulers = vec![base.params.scheduler_name.clone()];
+        Self { base, source, shard: shard.to_owned(), schedulers, last: None }
+    }
+
+    /// Schedules pods that name one of these.
+    #[must_use]
+    pub fn for_schedulers(mut self, names: Vec<String>) -> Self {
+        self.schedulers = names;
+        self
     }
 
     /// What is in force with these objects. `missing` says what the configuration needs and does not get.
@@ -114,7 +126,9 @@ impl Live {
             }
             None => (self.base.clone(), self.source.clone()),
         };
-        let in_force = InForce { config, source, switches, problem };
+        let problems = switches.problems(&self.schedulers);
+        let ignored = (!problems.is_empty()).then(|| problems.join("; "));
+        let in_force = InForce { config, source, switches, problem, ignored };
         let conditions = |shard: &Written| {
             let all = match shard.name == self.shard {
                 true => condition::of_served(shard, &in_force, missing),
@@ -142,6 +156,9 @@ impl Live {
                 return Err(ConfigError::Value { line: 0, field, problem });
             };
             usage.at = Connection::Url(url.clone());
+            // Credentials are for the server that they were written beside, and no other.
+            let secret = switches.prometheus_secret.clone().filter(|name| config::is_name(name));
+            usage.auth_secret = usage.auth_secret.take().or(secret);
         }
         let params = &mut config.params;
         let fixed = &self.base.params;
@@ -177,7 +194,7 @@ impl fmt::Display for Source {
 impl InForce {
     /// What counts before anything is read: the flags.
     pub fn of_flags(config: Config, source: Source) -> Self {
-        Self { config, source, switches: Switches::default(), problem: None }
+        Self { config, source, switches: Switches::default(), problem: None, ignored: None }
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Place {
     pub node: String,
     /// Shared devices that it has a part of.
     pub gpu_groups: Vec<String>,
+    /// What plugins say of it.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Room that is being made for a group.
@@ -74,8 +76,12 @@ impl Promises {
             let pod = object::read(&decision.pod);
             let promise = group_of(&pod).and_then(|group| made.get_mut(&group));
             let (Some(promise), Some(uid)) = (promise, uid_of(&pod)) else { continue };
-            let place =
-                Place { uid, node: decision.node.clone(), gpu_groups: decision.gpu_groups.clone() };
+            let place = Place {
+                uid,
+                node: decision.node.clone(),
+                gpu_groups: decision.gpu_groups.clone(),
+                annotations: decision.annotations.clone(),
+            };
             promise.places.insert(pod, place);
         }
         made.retain(|_, promise| !promise.places.is_empty());

@@ -26,7 +26,7 @@ mod usage;
 
 use labelled::Labelled;
 pub use spot::{APP, GROUP, Spot};
-pub(crate) use spot::{pod_of, spot_of};
+pub(crate) use spot::{groups_of, pod_of, spot_of};
 pub use step::{Make, Mark, Release, Steps};
 use usage::{How, Use};
 
@@ -112,6 +112,8 @@ struct Try {
     again: Option<Timestamp>,
     /// Whether some try may have been done though nobody heard of it.
     unsure: bool,
+    /// Whether the watch has shown what a try before this one came to.
+    seen: bool,
 }
 
 // === impl Settings ===
@@ -187,7 +189,13 @@ impl Reservations {
         } else {
             self.unmarked.remove(&spot);
         }
-        self.making.remove(&spot);
+        match self.making.get_mut(&spot) {
+            // It may be of a try before: the one that is under way may still be done when this one has gone.
+            Some(making) if making.again.is_none() && making.tries > 0 => {
+                (making.unsure, making.seen) = (false, true);
+            }
+            _ => drop(self.making.remove(&spot)),
+        }
         self.pods.insert(key, spot.clone());
         self.touch(&spot);
     }
@@ -251,7 +259,10 @@ impl Reservations {
 
     /// Reservations that may come into being although nobody needs them any more.
     pub(crate) fn phantoms(&self) -> impl Iterator<Item = &Spot> {
-        self.making.keys().filter(|spot| !self.users.contains_key(*spot))
+        let holds = |held: &Held| held.phase != Stage::Ended;
+        let is_held = move |spot: &&Spot| self.held.get(*spot).into_iter().flatten().any(holds);
+        let unused = self.making.keys().filter(|spot| !self.users.contains_key(*spot));
+        unused.filter(move |spot| !is_held(spot))
     }
 
     /// How many devices of each node pods are to share that nothing holds yet, with those that are promised.

@@ -8,6 +8,8 @@ use muster_scheduler::quantity::Quantity;
 use crate::flight::Flights;
 use crate::object::{Name, name_of};
 use crate::promise::Promise;
+use crate::reservation::share;
+use crate::reservation::{Spot, groups_of};
 
 /// Devices that are shared rather than others.
 const NVIDIA: &str = "nvidia.com/gpu";
@@ -51,6 +53,42 @@ pub(crate) fn fits(
             node.status.allocatable.get(resource).is_none() || *sum <= has
         })
     })
+}
+
+/// Whether every device that pods of a promise are to share has room for their parts, beside those that others have of it, also
+/// while they leave.
+pub(crate) fn parts_fit(input: &Input, flights: &Flights, promise: &Promise) -> bool {
+    let spots = |node: &str, groups: &[String]| -> Vec<Spot> {
+        groups.iter().map(|group| Spot::new(node, group)).collect()
+    };
+    let promised = promise.places.values().flat_map(|place| spots(&place.node, &place.gpu_groups));
+    let mut used: BTreeMap<Spot, i64> = promised.map(|spot| (spot, 0)).collect();
+    if used.is_empty() {
+        return true;
+    }
+    let nodes: BTreeMap<&str, &Node> =
+        input.nodes.iter().map(|node| (node.metadata.name.as_str(), node)).collect();
+    for pod in &input.pods {
+        if matches!(pod.status.phase, Phase::Succeeded | Phase::Failed) {
+            continue;
+        }
+        let name = name_of(&pod.metadata);
+        let bind = flights.of(&name).filter(|bind| bind.uid == pod.metadata.uid);
+        let spots = match (promise.places.get(&name), bind) {
+            _ if !pod.spec.node_name.is_empty() => {
+                groups_of(pod).map(|group| Spot::new(&pod.spec.node_name, group)).collect()
+            }
+            (Some(place), _) => spots(&place.node, &place.gpu_groups),
+            (None, Some(bind)) => spots(&bind.node, &bind.gpu_groups),
+            (None, None) => continue,
+        };
+        for spot in spots {
+            if let (Some(sum), Some(node)) = (used.get_mut(&spot), nodes.get(&*spot.node)) {
+                *sum = sum.saturating_add(share::mebibytes(pod, node));
+            }
+        }
+    }
+    used.iter().all(|(spot, sum)| *sum <= share::device_memory(nodes.get(&*spot.node).copied()))
 }
 
 /// The resource whose devices pods of a node can share.

@@ -18,6 +18,7 @@ fn put(cluster: &mut Cluster, kind: &str, object: Value) {
         "Node" => Object::Node(serde_json::from_value(object).unwrap()),
         "Queue" => Object::Queue(serde_json::from_value(object).unwrap()),
         "PodGroup" => Object::PodGroup(serde_json::from_value(object).unwrap()),
+        "PriorityClass" => Object::PriorityClass(serde_json::from_value(object).unwrap()),
         _ => Object::Pod(serde_json::from_value(object).unwrap()),
     });
 }
@@ -299,6 +300,7 @@ fn one_that_may_come_into_being_holds_its_device_when_nobody_needs_it_any_more()
     // It is asked for once more, shows itself, and goes.
     assert_eq!(cluster.share(at(2)).make.len(), 1);
     put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.made(&make.spot, &Outcome::Lost("409".to_owned()), at(2));
     assert_eq!(cycle(&mut cluster, at(3)).1.release.len(), 1);
     cluster.remove(Kind::Pod, &make.pod);
     assert_eq!(cycle(&mut cluster, at(4)).0.len(), 1);
@@ -415,9 +417,46 @@ fn one_that_may_have_been_made_holds_its_device_though_a_later_try_is_refused() 
     }
     // The watch shows it, and that it is gone.
     put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.made(&make.spot, &Outcome::Lost("409".to_owned()), at(21));
     cluster.share(at(21));
     cluster.remove(Kind::Pod, &make.pod);
     assert_eq!(cycle(&mut cluster, at(22)).0.len(), 1);
+}
+
+#[test]
+fn a_reservation_that_is_still_being_made_holds_its_device_when_the_one_of_a_try_before_has_gone() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    // The first try is done and nobody hears of it: there is a second, which is late.
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(0));
+    assert_eq!(cluster.share(at(5)).make.len(), 1);
+    put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    cluster.share(at(6));
+    cluster.remove(Kind::Pod, &make.pod);
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(7)).0.is_empty(), "the second try may still be done");
+    cluster.made(&make.spot, &Outcome::Failed("429".to_owned()), at(8));
+    cluster.share(at(8));
+    assert_eq!(cycle(&mut cluster, at(9)).0.len(), 1, "now it is sure that it is not");
+}
+
+#[test]
+fn a_reservation_that_is_seen_before_its_answer_comes_is_made_once() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    put(&mut cluster, "Pod", reservation(&make, None));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    cluster.share(at(1));
+    cluster.remove(Kind::Pod, &make.pod);
+    cluster.made(&make.spot, &Outcome::Done, at(2));
+    assert!(cluster.share(at(2)).make.is_empty() && cluster.share(at(90)).make.is_empty());
+    submit(&mut cluster, whole("w"));
+    assert_eq!(cycle(&mut cluster, at(91)).0.len(), 1);
 }
 
 #[test]
@@ -446,6 +485,48 @@ fn a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() {
     let steps = cluster.share(at(2));
     assert!(steps.binds.is_empty() && cluster.flights().is_empty());
     assert_eq!(steps.release.len(), 1);
+}
+
+#[test]
+fn a_part_that_was_promised_is_not_given_while_somebody_still_has_it() {
+    let mut cluster = cluster(2);
+    share(&mut cluster, "a", "GPU-0", at(0));
+    submit(&mut cluster, half("b"));
+    let bind = cycle(&mut cluster, at(1)).1.binds[0].clone();
+    let mut leaving = bound(half("b"), &bind);
+    put(&mut cluster, "Pod", leaving.clone());
+    let mut other = whole("victim");
+    other["spec"]["nodeName"] = "n".into();
+    other["status"]["phase"] = "Running".into();
+    submit(&mut cluster, other);
+    // Somebody deletes b, and a gang that is more important needs its part and the victim's device.
+    leaving["metadata"]["deletionTimestamp"] = at(2).to_string().into();
+    put(&mut cluster, "Pod", leaving);
+    put(&mut cluster, "PriorityClass", json!({"metadata": {"name": "high"}, "value": 70}));
+    put(
+        &mut cluster,
+        "PodGroup",
+        json!({"apiVersion": "scheduling.run.ai/v2alpha2",
+            "metadata": {"name": "gang", "namespace": "team", "uid": "gang"},
+            "spec": {"queue": "q", "minMember": 2, "priorityClassName": "high"}}),
+    );
+    for mut one in [half("gang-half"), whole("gang-whole")] {
+        one["metadata"]["annotations"]["pod-group-name"] = "gang".into();
+        put(&mut cluster, "Pod", one);
+    }
+    let first = cluster.cycle(at(3));
+    let evicted: Vec<_> = first.evictions.iter().map(|one| &*one.pod.1).collect();
+    assert_eq!(evicted, ["victim"]);
+    let promise = cluster.promises().of("team/gang").unwrap();
+    assert_eq!(promise.places[&name("team", "gang-half")].gpu_groups, bind.gpu_groups);
+    // The victim goes before b does.
+    cluster.remove(Kind::Pod, &name("team", "victim"));
+    let (binds, steps) = cycle(&mut cluster, at(4));
+    assert!(binds.is_empty() && steps.binds.is_empty(), "{binds:?} {:?}", steps.binds);
+    cluster.remove(Kind::Pod, &name("team", "b"));
+    let (binds, steps) = cycle(&mut cluster, at(5));
+    let bound: Vec<_> = binds.iter().chain(&steps.binds).map(|bind| &*bind.pod.1).collect();
+    assert_eq!(bound, ["gang-whole", "gang-half"]);
 }
 
 #[test]

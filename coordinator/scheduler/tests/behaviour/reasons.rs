@@ -150,6 +150,16 @@ fn a_subgroup_that_needs_more_pods_than_it_has_keeps_the_whole_group_waiting() {
 }
 
 #[test]
+fn a_group_of_one_part_waits_for_pods_in_the_words_for_the_whole_group() {
+    let spec = json!({"subGroups": [{"name": "worker", "minMember": 2}]});
+    let (reason, message) = reason(&one_node().group("g", "q", spec).pods("g", 1, 1, ""), "ns/g");
+    assert_eq!(reason, Reason::NotEnoughPods);
+    let words =
+        "Job is not ready for scheduling. Waiting for 2 pods, currently 0 exist, 0 are gated";
+    assert_eq!(message, words);
+}
+
+#[test]
 fn a_topology_of_labels_that_no_node_has_holds_no_gang_and_says_so() {
     let wants =
         json!({"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}});

@@ -5,12 +5,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DeleteParams, Preconditions};
 use muster_api::TrainJob;
 use muster_api::names::{API_VERSION, FIELD_MANAGER, JOB_SET_API, TRAIN_JOB};
+use muster_pipeline::cluster::Cluster as _;
 use muster_pipeline::conditions::{FAILED, reason};
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::Context;
 use muster_pipeline::reconcile::{Outcome, Pass, Plan, is_made_once};
+use muster_pipeline::snapshot;
 use rand::RngCore as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::kinds::{Job, Thing, Written as _, controller, resource};
@@ -93,6 +95,11 @@ impl Looker {
         let begun = Instant::now();
         let mut plan = self.decide(&job, (kept, &asked), now, |pass| pass.plan());
         let mut thought = begun.elapsed();
+        if plan.apply.iter().any(|object| is_snapshot(&job, object))
+            && let Some(left) = kept.snapshot.remaining(job.uid(), Instant::now())
+        {
+            return Ok(Next::Done(Some(left)));
+        }
         for (api_version, kind, name) in plan.apply.iter().map(identity) {
             if let Some(thing) = Thing::of(api_version, kind) {
                 self.view(kept, &asked).ask(thing, name);
@@ -105,6 +112,10 @@ impl Looker {
             }
             plan = self.decide(&job, (kept, &asked), now, |pass| pass.plan());
             applied = self.apply(&job, &plan, kept).await?;
+        }
+        let kept_runtime = self.view(kept, &asked).snapshot(job.namespace(), &snapshot::name(&job));
+        if kept_runtime.is_some_and(|found| found.controller.as_deref() == Some(job.uid())) {
+            kept.snapshot.seen(job.uid());
         }
         let failure = match applied {
             Applied::All => None,
@@ -313,6 +324,12 @@ fn reference(job: &TrainJob) -> ObjectReference {
         resource_version: job.metadata.resource_version.clone(),
         ..ObjectReference::default()
     }
+}
+
+/// Whether an object is the snapshot of a job.
+fn is_snapshot(job: &TrainJob, object: &Value) -> bool {
+    let (_, kind, name) = identity(object);
+    kind == "ConfigMap" && name == snapshot::name(job)
 }
 
 /// A kind as metrics name it.

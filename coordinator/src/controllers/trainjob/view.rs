@@ -14,6 +14,7 @@ use muster_ranktable::inject::TemplateProblem;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::absence::SnapshotAbsence;
 use super::kinds::{Thing, Written as _};
 use super::sources::{Sources, read_job_set};
 use super::{Key, same};
@@ -43,6 +44,8 @@ pub struct Kept {
     said: Option<(Instant, String)>,
     /// What the last look was at, if it has left nothing to do.
     settled: Option<Basis>,
+    /// Whether the snapshot was there, and since when it is not.
+    pub snapshot: SnapshotAbsence,
 }
 
 /// What a look was at, by version. As long as it is the same another look would say the same.

@@ -54,7 +54,7 @@ impl Inner {
             }
             _ => None,
         };
-        let (action, object) = write(draft, old.as_deref(), &self.config);
+        let (action, object) = write(draft, old.as_deref(), &self.config());
         let verb = match action {
             Action::Created => "create",
             Action::Updated => "update",

@@ -79,11 +79,17 @@ fn the_page_says_which_configuration_the_scheduler_obeys() {
         source: "SchedulingShard <default>, generation 3".to_owned(),
         paused: Some("spec.scheduler.service.enabled"),
         problem: Some("spec.kValue: odd".to_owned()),
+        ignored: Some("spec.global.schedulerName: other".to_owned()),
         actions: Vec::new(),
         plugins: Vec::new(),
     });
     let page = render(&now);
-    for word in ["SchedulingShard &lt;default&gt;, generation 3", "paused", "spec.kValue: odd"] {
+    for word in [
+        "SchedulingShard &lt;default&gt;, generation 3",
+        "paused",
+        "spec.kValue: odd",
+        "spec.global.schedulerName",
+    ] {
         assert!(page.contains(word), "{word}\n{page}");
     }
 }

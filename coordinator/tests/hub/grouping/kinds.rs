@@ -125,6 +125,51 @@ async fn each_pod_of_a_deployment_and_each_bare_pod_is_a_group_of_its_own() {
     intake.stop().await;
 }
 
+/// A definition without rules.
+fn definition(group: &str, kind: &str) -> Value {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "versions": [version],
+            "names": {"kind": kind, "plural": plural, "singular": singular, "listKind": format!("{kind}List")}}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_a_knative_revision_share_a_group_until_that_is_switched_off() {
+    let intake = Intake::start().await;
+    for kind in ["Service", "Revision"] {
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        intake.sandbox.create(path, &definition("serving.knative.dev", kind)).await.unwrap();
+    }
+    let object = |kind: &str, name: &str| {
+        json!({"apiVersion": "serving.knative.dev/v1", "kind": kind, "metadata": {"name": name,
+            "annotations": {"autoscaling.knative.dev/min-scale": "2"}}})
+    };
+    let service = intake.create("services", object("Service", "web")).await;
+    let mut groups = Vec::new();
+    for (revision, gang) in [("web-1", true), ("web-2", false)] {
+        intake.grouper.gang_knative(gang);
+        let above = intake.create("revisions", owned(object("Revision", revision), &service)).await;
+        for at in ["a", "b"] {
+            let labels = json!({"serving.knative.dev/revision": revision});
+            let pod = intake.pod(&format!("{revision}-{at}"), Some(&above), labels).await;
+            let Grouped::Member { group, .. } = intake.group(&pod).await else {
+                panic!("no group")
+            };
+            let least = intake.pod_group(&group).await["spec"]["minMember"].clone();
+            groups.push((group, least));
+        }
+    }
+    assert_eq!(groups[0], groups[1]);
+    assert_eq!(groups[0].1, 2);
+    assert_ne!(groups[2].0, groups[3].0, "each pod has its own");
+    assert_eq!((&groups[2].1, &groups[3].1), (&json!(1), &json!(1)));
+    intake.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_are_not_ours_or_name_their_group_are_left_alone() {
     let intake = Intake::start().await;
@@ -145,14 +190,8 @@ async fn pods_that_are_not_ours_or_name_their_group_are_left_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_that_may_not_be_read_ends_the_way() {
     let intake = Intake::start().await;
-    let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    intake.sandbox.create(path, &crd).await.unwrap();
+    intake.sandbox.create(path, &definition("example.com", "Widget")).await.unwrap();
     let widget =
         json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     let widget = intake.create("widgets", widget).await;

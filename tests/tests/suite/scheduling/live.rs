@@ -10,6 +10,7 @@ use muster_coordinator::placement::live::{KaiConfig, Shard, definition};
 use muster_coordinator::placement::shown::Configuration;
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
+use muster_tests::delivery::scrape::Figures;
 use muster_tests::world::Seen;
 use muster_tests::world::scheduling::{node, waiting_pod};
 use serde::de::DeserializeOwned;
@@ -30,6 +31,19 @@ async fn until_in_force(world: &World, source: &str) -> Result<()> {
             let now = in_force(world)?;
             let done = now.as_ref().is_some_and(|now| now.source == source);
             Ok(if done { Seen::Yes(()) } else { Seen::NotYet(format!("{now:?}")) })
+        })
+        .await
+}
+
+/// Waits until the leader counts scheduling as paused, or as not.
+async fn until_paused(world: &World, wanted: u8) -> Result<()> {
+    world
+        .until(&format!("muster_scheduler_paused {wanted}"), async || {
+            let leader = world.coordinators()?.leader().context("nobody leads")?;
+            let figures = Figures::of(&leader.coordinator().status().registry);
+            let now = figures.get("muster_scheduler_paused");
+            let done = now == f64::from(wanted);
+            Ok(if done { Seen::Yes(()) } else { Seen::NotYet(now.to_string()) })
         })
         .await
 }
@@ -159,6 +173,7 @@ async fn a_shard_is_obeyed_from_the_next_cycle_on_and_the_config_pauses_scheduli
                     })
                 })
                 .await?;
+            until_paused(world, 1).await?;
             pod(world, "fourth").await?;
             let binpack = json!({"placementStrategy": {"gpu": "binpack", "cpu": "binpack"}});
             change::<Shard>(world, "default", binpack).await?;
@@ -167,6 +182,7 @@ async fn a_shard_is_obeyed_from_the_next_cycle_on_and_the_config_pauses_scheduli
             let on = json!({"scheduler": {"service": {"enabled": true}}});
             change::<KaiConfig>(world, "kai-config", on).await?;
             ensure!(place(world, "fourth").await? == filled, "it was placed while paused");
+            until_paused(world, 0).await?;
 
             // What cannot be used changes nothing, and says why.
             let odd = json!({"placementStrategy": {"gpu": "heap"}});
@@ -183,6 +199,53 @@ async fn a_shard_is_obeyed_from_the_next_cycle_on_and_the_config_pauses_scheduli
             let shards: Api<Shard> = Api::all(world.client());
             shards.delete("default", &DeleteParams::default()).await?;
             until_in_force(world, "defaults").await
+        })
+        .await
+}
+
+/// A pod of one device without a group, in a queue that a label names.
+async fn labelled(world: &World, name: &str, key: &str) -> Result<()> {
+    let mut pod = waiting_pod(name, 0, "", GPU, 1);
+    pod["metadata"]["labels"][key] = "team".into();
+    world.create_object(pod).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_config_names_the_label_of_queues_and_hears_of_a_scheduler_name_that_is_not_served()
+-> Result<()> {
+    if World::is_real() {
+        return Ok(());
+    }
+    World::new()
+        .nodes_of(Profile::NvidiaH1008, 1)
+        .coordinators(1)
+        .run(async |world| {
+            world.queue("team", "", -1.0, -1.0).await?;
+            let global = json!({"queueLabelKey": "example.com/queue", "schedulerName": "other"});
+            create_config(world, json!({ "global": global })).await?;
+            let deployed = of_config(world, "Deployed", |one| one["status"] == "False").await?;
+            let message = deployed["message"].as_str().unwrap_or_default();
+            ensure!(deployed["reason"] == "invalid_spec", "{deployed}");
+            for word in ["spec.global.schedulerName", "--scheduler-name other"] {
+                ensure!(message.contains(word), "{deployed}");
+            }
+            let ignored = async |wanted: bool| {
+                let until = async || {
+                    let now = in_force(world)?.map(|now| now.ignored);
+                    let done = now.as_ref().is_some_and(|now| now.is_some() == wanted);
+                    Ok(if done { Seen::Yes(()) } else { Seen::NotYet(format!("{now:?}")) })
+                };
+                world.until("the leader obeys it", until).await
+            };
+            ignored(true).await?;
+            labelled(world, "first", "example.com/queue").await?;
+            place(world, "first").await?;
+            let none = json!({"global": {"queueLabelKey": null, "schedulerName": null}});
+            change::<KaiConfig>(world, "kai-config", none).await?;
+            of_config(world, "Deployed", is_true).await?;
+            ignored(false).await?;
+            labelled(world, "second", "kai.scheduler/queue").await?;
+            place(world, "second").await.map(drop)
         })
         .await
 }

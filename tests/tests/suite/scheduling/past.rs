@@ -4,14 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use muster_coordinator::placement::live::KaiConfig;
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
 use muster_tests::world::Seen;
+use muster_tests::world::agents::NAMESPACE;
 use muster_tests::world::scheduling::{node, waiting_pod};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::live::{change, create_config, create_shard, of_config, of_shard};
 use crate::suite::workload::GPU;
@@ -21,12 +27,28 @@ async fn serve(listener: TcpListener, broken: Arc<AtomicBool>) {
     while let Ok((stream, _)) = listener.accept().await {
         let broken = broken.clone();
         tokio::spawn(async move {
-            let _ended = answer(stream, &broken).await;
+            let _ended = answer(stream, "", &broken).await;
         });
     }
 }
 
-async fn answer(mut stream: TcpStream, broken: &AtomicBool) -> Result<()> {
+/// Answers over TLS, and only to who has a token.
+async fn serve_securely(listener: TcpListener, tls: Arc<ServerConfig>, token: &'static str) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let accepted = TlsAcceptor::from(tls.clone()).accept(stream);
+        tokio::spawn(async move {
+            if let Ok(stream) = accepted.await {
+                let _ended = answer(stream, token, &AtomicBool::new(false)).await;
+            }
+        });
+    }
+}
+
+async fn answer(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    token: &str,
+    broken: &AtomicBool,
+) -> Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < 64 * 1024 {
         head.push(stream.read_u8().await?);
@@ -43,7 +65,10 @@ async fn answer(mut stream: TcpStream, broken: &AtomicBool) -> Result<()> {
     } else {
         json!([])
     };
+    let is_known = token.is_empty()
+        || head.to_lowercase().contains(&format!("authorization: bearer {token}\r\n"));
     let (status, body) = match broken.load(Ordering::Relaxed) {
+        _ if !is_known => ("401 Unauthorized", json!({"status": "error", "error": "who are you"})),
         true => ("503 Service Unavailable", json!({"status": "error", "error": "it rests"})),
         false => (
             "200 OK",
@@ -119,6 +144,62 @@ async fn of_two_queues_of_equal_weight_the_one_that_used_less_gets_the_share() -
             ensure!(missing["reason"] == "prometheus_connection_failed", "{missing}");
             ensure!(message.contains("503") && message.contains("it rests"), "{missing}");
             broken.store(false, Ordering::Relaxed);
+            of_shard(world, "DependenciesFulfilled", |one| one["status"] == "True").await.map(drop)
+        })
+        .await;
+    server.abort();
+    done
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prometheus_behind_tls_is_asked_with_the_token_of_a_secret_that_may_change() -> Result<()>
+{
+    if World::is_real() {
+        return Ok(());
+    }
+    let own = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
+    let key = PrivateKeyDer::Pkcs8(own.signing_key.serialize_der().into());
+    let tls = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)?;
+    let authority = own.cert.pem();
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("https://{}", listener.local_addr()?);
+    let server = tokio::spawn(serve_securely(listener, Arc::new(tls), "open-sesame"));
+    let done = World::new()
+        .coordinators(1)
+        .run(async |world| {
+            world.queue("team", "", 0.0, -1.0).await?;
+            let connection = json!({"url": url, "authSecretName": "prometheus"});
+            create_config(world, json!({"global": {"connection": connection}})).await?;
+            let params =
+                json!({"fetchInterval": "1s", "stalenessPeriod": "1s", "waitTimeout": "1s"});
+            let usage = json!({"clientType": "prometheus", "usageParams": params});
+            create_shard(world, json!({ "usageDBConfig": usage })).await?;
+            let missing = async |word: &str| {
+                let says =
+                    |one: &Value| one["message"].as_str().is_some_and(|it| it.contains(word));
+                let one = |one: &Value| one["status"] == "False" && says(one);
+                of_shard(world, "DependenciesFulfilled", one).await
+            };
+            missing("Secret muster-system/prometheus (authSecretName) does not exist").await?;
+            let secrets: Api<Secret> = Api::namespaced(world.client(), NAMESPACE);
+            let secret = |data: Value| -> Result<Secret> {
+                let name = json!({"name": "prometheus", "namespace": NAMESPACE});
+                Ok(serde_json::from_value(json!({"metadata": name, "stringData": data}))?)
+            };
+            secrets
+                .create(&PostParams::default(), &secret(json!({"token": "open-sesame"}))?)
+                .await?;
+            missing("certificate").await?;
+            let put = async |data: Value| {
+                let change = Patch::Merge(json!({ "stringData": data }));
+                secrets.patch("prometheus", &PatchParams::default(), &change).await
+            };
+            put(json!({"token": "wrong", "ca.crt": authority})).await?;
+            let refused = missing("401").await?;
+            ensure!(!refused.to_string().contains("wrong"), "a token is told: {refused}");
+            put(json!({"token": "open-sesame"})).await?;
             of_shard(world, "DependenciesFulfilled", |one| one["status"] == "True").await.map(drop)
         })
         .await;

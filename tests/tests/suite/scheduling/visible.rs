@@ -9,7 +9,7 @@ use muster_tests::world::coordinators::Choices;
 use muster_tests::world::scheduling::waiting_pod;
 use serde_json::{Value, json};
 
-use super::live::{change, create_config};
+use super::live::{change, create_config, of_config};
 use crate::suite::workload::GPU;
 
 fn pod(name: &str, devices: u32) -> Value {
@@ -65,6 +65,51 @@ async fn the_config_forbids_to_choose_devices_and_allows_it_again() -> Result<()
                 })
                 .await
                 .map(drop)
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_config_switches_admission_of_pods_off_and_on() -> Result<()> {
+    if World::is_real() {
+        return Ok(());
+    }
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            let odd = |number: usize| {
+                let mut pod = waiting_pod("odd", number, "", GPU, 1);
+                pod["metadata"]["annotations"] = json!({"gpu-fraction": "2"});
+                pod["spec"]["containers"][0]["resources"] = json!({});
+                pod
+            };
+            let refused = world.create_object(odd(0)).await;
+            ensure!(refused.is_err(), "two devices are no part of one");
+            create_config(world, json!({"admission": {"service": {"enabled": false}}})).await?;
+            let deployed = of_config(world, "Deployed", |one| one["status"] == "True").await?;
+            let message = deployed["message"].as_str().unwrap_or_default();
+            ensure!(message.contains("spec.admission.service.enabled"), "{deployed}");
+            let mut number = 0;
+            world
+                .until("it is admitted", async || {
+                    number += 1;
+                    Ok(match world.create_object(odd(number)).await {
+                        Ok(_) => Seen::Yes(()),
+                        Err(error) => Seen::NotYet(format!("{error:#}")),
+                    })
+                })
+                .await?;
+            let on = json!({"admission": {"service": {"enabled": true}}});
+            change::<KaiConfig>(world, "kai-config", on).await?;
+            world
+                .until("it is refused again", async || {
+                    number += 1;
+                    Ok(match world.create_object(odd(number)).await {
+                        Ok(_) => Seen::NotYet("it is admitted".to_owned()),
+                        Err(_) => Seen::Yes(()),
+                    })
+                })
+                .await
         })
         .await
 }

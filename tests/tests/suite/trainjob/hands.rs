@@ -1,5 +1,7 @@
 //! Others write too: runtimes come late, are changed and deleted; JobSets are edited and deleted by hand.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -183,6 +185,49 @@ async fn a_snapshot_that_is_somebody_elses_is_named_and_left() -> Result<()> {
             assert_eq!(map.data.context("no data")?["runtime"], "mine");
             maps.delete("blocked-runtime-snapshot", &DeleteParams::default()).await?;
             workload(world, "blocked").await?;
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_that_is_deleted_is_away_for_a_second_whatever_happens_and_comes_back_by_itself()
+-> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            world.create_object(torch("plain", held())).await?;
+            world.train(job("forgetful", "plain", 1)).await?;
+            let maps = world.api::<ConfigMap>();
+            let snapshot = async |besides: Option<String>| {
+                world
+                    .until("a snapshot", async || {
+                        let found = maps.get_opt("forgetful-runtime-snapshot").await?;
+                        let found = found.filter(|it| it.metadata.uid != besides);
+                        Ok(found.map_or(Seen::NotYet("none".to_owned()), Seen::Yes))
+                    })
+                    .await
+            };
+            let first = snapshot(None).await?;
+            // The first look is still at work: what it has written since, and what others write, wakes the next one.
+            let begun = Instant::now();
+            let nothing = DeleteParams::default();
+            maps.delete("forgetful-runtime-snapshot", &nothing).await?;
+            let touched = json!({"metadata": {"annotations": {"by": "hand"}}});
+            super::change(world, "forgetful", touched).await?;
+            workload(world, "forgetful").await?;
+            let touched = Patch::Merge(json!({"metadata": {"labels": {"by": "hand"}}}));
+            world.jobsets().patch("forgetful", &PatchParams::default(), &touched).await?;
+            let second = snapshot(first.metadata.uid.clone()).await?;
+            let away = begun.elapsed();
+            ensure!(away >= Duration::from_secs(1), "made again after {away:?}");
+            let runtime = second.data.context("no data")?["runtime"].clone();
+            ensure!(runtime.contains(&format!("name: {}\n", world.own("plain"))), "{runtime}");
+            // The job goes on as before.
+            super::change(world, "forgetful", json!({"spec": {"suspend": true}})).await?;
+            world.trainjob_is("forgetful", "Suspended", "True").await?;
+            let third = maps.get("forgetful-runtime-snapshot").await?;
+            assert_eq!(third.metadata.uid, second.metadata.uid, "it is made once");
             Ok(())
         })
         .await

@@ -5,7 +5,7 @@ use muster_tests::World;
 use muster_tests::world::Seen;
 use serde_json::{Value, json};
 
-use super::{held, job, mpi, torch};
+use super::{held, job, mpi, runtime, step, torch};
 
 /// The refusal of an object has all of these words.
 async fn refused(world: &World, object: Value, words: &[&str]) -> Result<()> {
@@ -62,6 +62,36 @@ async fn what_is_wrong_with_jobs_and_runtimes_is_said_with_its_field() -> Result
             let field =
                 "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers";
             refused(world, unnamed, &[field]).await?;
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_processes_are_refused_by_the_webhook_with_flux_and_by_the_definition_else() -> Result<()>
+{
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            world.create_object(torch("plain", held())).await?;
+            let flux = json!({"numNodes": 1, "flux": {}});
+            world.create_object(runtime("flux", flux, vec![step("node", true, held())])).await?;
+            let field = "spec.trainer.numProcPerNode: Invalid value";
+            for (runtime, code, why) in [
+                ("flux", 403, "must be greater than or equal to 1 for Flux TrainJob"),
+                ("plain", 422, "numProcPerNode must be greater than or equal to 1"),
+            ] {
+                let mut none = job("none", runtime, 1);
+                none["spec"]["trainer"]["numProcPerNode"] = json!(0);
+                let Err(error) = world.create_object(none).await else {
+                    anyhow::bail!("taken with {runtime}")
+                };
+                let said = format!("{error:#}");
+                ensure!(said.contains(field) && said.contains(why), "{said}");
+                let refused = error.downcast_ref::<kube::Error>();
+                let Some(kube::Error::Api(refused)) = refused else { anyhow::bail!("{said}") };
+                assert_eq!(refused.code, code, "{said}");
+            }
             Ok(())
         })
         .await

@@ -112,10 +112,20 @@ pub(super) fn of_unserved(shard: &Written, served: &str) -> Vec<Condition> {
 pub(super) fn of_config(kai: &Written, in_force: &InForce) -> Vec<Condition> {
     let mut deployed = "In force".to_owned();
     if !in_force.switches.grouping {
-        deployed =
-            "In force; pods get no groups: spec.podGrouper.service.enabled is false".to_owned();
+        deployed += "; pods get no groups: spec.podGrouper.service.enabled is false";
     }
-    fine(kai.generation, deployed, availability(in_force))
+    if !in_force.switches.admission {
+        deployed += "; pods are neither changed nor refused when they are created, and those that share a device are not placed: \
+                     spec.admission.service.enabled is false";
+    }
+    let mut all = fine(kai.generation, deployed, availability(in_force));
+    if let (Some(ignored), Some(deployed)) = (&in_force.ignored, all.get_mut(1)) {
+        deployed.status = false;
+        deployed.reason = reason::INVALID;
+        let message = format!("Config {}: {ignored}. The rest is in force", kai.name);
+        deployed.message = message.chars().take(LONGEST).collect();
+    }
+    all
 }
 
 /// The conditions of an object with ours among them; none if nothing changes. A condition that somebody else has written about a

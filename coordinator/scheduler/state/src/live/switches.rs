@@ -1,5 +1,6 @@
 //! What the object `kai-config` switches on and off.
 
+use muster_scheduler::config::is_name;
 use serde_json::Value;
 
 /// What is switched on and off. What is not said is on, as with KAI's operator.
@@ -9,15 +10,27 @@ pub struct Switches {
     pub paused: Option<&'static str>,
     /// Whether pods become groups.
     pub grouping: bool,
+    /// Whether the pods of a Knative revision are one group; otherwise each is one.
+    pub knative_gang: bool,
     /// The label of node pools, if it is said.
     pub node_pool_label: Option<String>,
+    /// The label that names the queue of a pod, if it is said.
+    pub queue_label: Option<String>,
+    /// The scheduler's name, if it is said.
+    pub scheduler_name: Option<String>,
+    /// Whether pods are changed and refused when they are created.
+    pub admission: bool,
     /// Where Prometheus is, for shards that do not say it themselves.
     pub prometheus: Option<String>,
+    /// The Secret with the credentials of a Prometheus that is not KAI's own.
+    pub prometheus_secret: Option<String>,
 }
 
 /// What is said of the admission of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
+    /// Whether pods are changed and refused at all.
+    pub enabled: Option<bool>,
     /// Whether pods may share devices.
     pub gpu_sharing: Option<bool>,
     /// Whether containers may choose devices by `NVIDIA_VISIBLE_DEVICES`.
@@ -31,6 +44,11 @@ const PLACING: [(&str, &str); 2] = [
     ("/scheduler/service/enabled", "spec.scheduler.service.enabled"),
     ("/binder/service/enabled", "spec.binder.service.enabled"),
 ];
+
+/// What changes and refuses pods.
+const ADMISSION: &str = "/admission/service/enabled";
+/// The longest key of a label: a domain, a slash, and a name.
+const LONGEST_KEY: usize = 253 + 1 + 63;
 
 // === impl Switches ===
 
@@ -48,9 +66,48 @@ impl Switches {
         Self {
             paused,
             grouping: !off("/podGrouper/service/enabled"),
-            node_pool_label: text(spec, "/global/nodePoolLabelKey").filter(|key| !key.is_empty()),
+            knative_gang: !off("/podGrouper/args/gangScheduleKnative"),
+            node_pool_label: filled(spec, "/global/nodePoolLabelKey"),
+            queue_label: filled(spec, "/global/queueLabelKey"),
+            scheduler_name: filled(spec, "/global/schedulerName"),
+            admission: !off(ADMISSION),
             prometheus: prometheus(spec),
+            prometheus_secret: (!is_own_prometheus(spec))
+                .then(|| filled(spec, "/global/connection/authSecretName"))
+                .flatten(),
         }
+    }
+}
+
+impl Switches {
+    /// What is said and not obeyed, with what helps: `schedulers` are the names whose pods are scheduled.
+    pub(super) fn problems(&self, schedulers: &[String]) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Some(name) = &self.scheduler_name
+            && !schedulers.contains(name)
+        {
+            problems.push(format!(
+                "spec.global.schedulerName: pods of {name} are not placed, since the names are fixed at the coordinator's start, as {}: \
+                 start it with --scheduler-name {name} too, or leave the field out",
+                schedulers.join(", ")
+            ));
+        }
+        if let Some(key) = self.queue_label.as_deref().filter(|key| !is_label_key(key)) {
+            problems.push(format!(
+                "spec.global.queueLabelKey: `{key}` cannot be the key of a label: write one like kai.scheduler/queue"
+            ));
+        }
+        if let Some(name) = self.prometheus_secret.as_deref().filter(|name| !is_name(name)) {
+            problems.push(format!(
+                "spec.global.connection.authSecretName: `{name}` is no name of a Secret: write one, without namespace"
+            ));
+        }
+        problems
+    }
+
+    /// The label that names the queue of a pod, if one is said that can be.
+    pub fn queue_label(&self) -> Option<&str> {
+        self.queue_label.as_deref().filter(|key| is_label_key(key))
     }
 }
 
@@ -62,6 +119,7 @@ impl Admission {
         let yes = |pointer: &str| spec.pointer(pointer).and_then(Value::as_bool);
         let class = text(spec, "/admission/gpuFractionRuntimeClassName");
         Self {
+            enabled: yes(ADMISSION),
             gpu_sharing: yes("/admission/gpuSharing"),
             block_visible_devices: yes("/admission/blockNvidiaVisibleDevices"),
             runtime_class: class.or_else(|| text(spec, "/admission/gpuPodRuntimeClassName")),
@@ -72,11 +130,36 @@ impl Admission {
 /// Where Prometheus is: that of KAI's operator, or one outside.
 fn prometheus(spec: &Value) -> Option<String> {
     let namespace = text(spec, "/namespace").unwrap_or_else(|| "kai-scheduler".to_owned());
-    if spec.pointer("/prometheus/enabled") == Some(&Value::Bool(true)) {
+    if is_own_prometheus(spec) {
         return Some(format!("http://prometheus-operated.{namespace}.svc.cluster.local:9090"));
     }
     let outside = ["/prometheus/externalPrometheusUrl", "/global/connection/url"];
     outside.into_iter().find_map(|pointer| text(spec, pointer)).filter(|url| !url.is_empty())
+}
+
+/// Whether KAI's operator would have a Prometheus of its own.
+fn is_own_prometheus(spec: &Value) -> bool {
+    spec.pointer("/prometheus/enabled") == Some(&Value::Bool(true))
+}
+
+/// Whether a text can be the key of a label.
+fn is_label_key(key: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    let ends = |part: &str| {
+        let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+        edge(part.bytes().next()) && edge(part.bytes().last())
+    };
+    let (domain, name) = key.rsplit_once('/').unwrap_or(("a", key));
+    key.len() <= LONGEST_KEY
+        && key.bytes().all(plain)
+        && !domain.contains('/')
+        && name.len() <= 63
+        && ends(domain)
+        && ends(name)
+}
+
+fn filled(spec: &Value, pointer: &str) -> Option<String> {
+    text(spec, pointer).filter(|text| !text.is_empty())
 }
 
 fn text(spec: &Value, pointer: &str) -> Option<String> {

@@ -80,10 +80,57 @@ fn the_config_switches_placing_and_grouping_off_and_says_so() {
     assert_eq!(on.in_force.switches, Switches::default());
     let binder = json!({"binder": {"service": {"enabled": false}}});
     assert_eq!(Switches::read(&binder).paused, Some("spec.binder.service.enabled"));
+    let apart = json!({"podGrouper": {"args": {"gangScheduleKnative": false}}});
+    assert!(!Switches::read(&apart).knative_gang && Switches::default().knative_gang);
     let label = json!({"global": {"nodePoolLabelKey": "pool"}});
     let own =
         live.resolve(&[shard("default", 1, json!({}))], Some(&shard(CONFIG_NAME, 9, label)), None);
     assert_eq!(own.in_force.config.params.node_pool.key, "pool");
+}
+
+#[test]
+fn the_config_names_the_label_of_queues_and_is_told_what_is_not_obeyed() {
+    let mut live = live().for_schedulers(vec!["muster-scheduler".into(), "kai-scheduler".into()]);
+    let resolve = |live: &mut Live, spec: Value| {
+        let resolved = live.resolve(&[], Some(&shard(CONFIG_NAME, 2, spec)), None);
+        let deployed = one(resolved.config.as_ref().unwrap(), "Deployed").clone();
+        (resolved.in_force, deployed)
+    };
+    let global = json!({"queueLabelKey": "example.com/queue", "schedulerName": "kai-scheduler"});
+    let (in_force, deployed) = resolve(&mut live, json!({ "global": global }));
+    assert_eq!(in_force.switches.queue_label(), Some("example.com/queue"));
+    assert_eq!((deployed.status, in_force.ignored), (true, None));
+    let odd = json!({"queueLabelKey": "no label!", "schedulerName": "other"});
+    let (in_force, deployed) = resolve(&mut live, json!({ "global": odd }));
+    assert_eq!(in_force.switches.queue_label(), None, "the flag's stays");
+    assert_eq!((deployed.status, deployed.reason), (false, "invalid_spec"));
+    for word in ["schedulerName", "--scheduler-name other", "queueLabelKey", "`no label!`"] {
+        assert!(deployed.message.contains(word), "{}", deployed.message);
+    }
+    let (in_force, deployed) =
+        resolve(&mut live, json!({"admission": {"service": {"enabled": false}}}));
+    assert!(!in_force.switches.admission && deployed.status);
+    let field = "spec.admission.service.enabled is false";
+    assert!(deployed.message.contains(field), "{}", deployed.message);
+}
+
+#[test]
+fn credentials_go_to_the_server_that_they_were_written_beside_and_to_no_other() {
+    let mut live = live();
+    let mut secret = |usage: Value, prometheus: Value| {
+        let asks = shard("default", 1, json!({ "usageDBConfig": usage }));
+        let connection = json!({"url": "https://p:9090", "authSecretName": "tokens"});
+        let spec = json!({"global": {"connection": connection}, "prometheus": prometheus});
+        let resolved = live.resolve(&[asks], Some(&shard(CONFIG_NAME, 1, spec)), None);
+        resolved.in_force.config.usage.unwrap().auth_secret
+    };
+    let plain = json!({"clientType": "prometheus"});
+    assert_eq!(secret(plain.clone(), json!({})).as_deref(), Some("tokens"));
+    assert_eq!(secret(plain, json!({"enabled": true})), None, "KAI's own asks for none");
+    let mut own = json!({"clientType": "prometheus", "connectionString": "https://other"});
+    assert_eq!(secret(own.clone(), json!({})), None, "another server");
+    own["usageParams"] = json!({"extraParams": {"authSecretName": "others"}});
+    assert_eq!(secret(own, json!({})).as_deref(), Some("others"));
 }
 
 #[test]

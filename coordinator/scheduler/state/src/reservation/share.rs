@@ -127,16 +127,27 @@ fn labels(pod: &Pod, parts: &[(&str, &str)]) -> BTreeMap<String, Option<String>>
 fn portion(pod: &Pod, node: Option<&Node>) -> f64 {
     match asks(pod) {
         Some(Asks::Fraction(portion)) => portion,
-        Some(Asks::Memory(memory)) => {
-            let label = node.and_then(|node| node.metadata.labels.get("nvidia.com/gpu.memory"));
-            let all = label.and_then(|text| text.parse::<i64>().ok()).unwrap_or(UNKNOWN);
-            // A label that is so large is in bytes, as the engine takes it.
-            let all = if all >= 1 << 20 { all >> 20 } else { all };
-            let all = (all / 100 * 100).max(UNKNOWN);
-            ceil2(memory as f64 / all as f64).min(1.0)
-        }
+        Some(Asks::Memory(memory)) => ceil2(memory as f64 / device_memory(node) as f64).min(1.0),
         None => 0.0,
     }
+}
+
+/// How many mebibytes of each device a pod gets, as the engine counts them.
+pub(crate) fn mebibytes(pod: &Pod, node: &Node) -> i64 {
+    match asks(pod) {
+        Some(Asks::Fraction(portion)) => (portion * device_memory(Some(node)) as f64) as i64,
+        Some(Asks::Memory(memory)) => memory,
+        None => 0,
+    }
+}
+
+/// How many mebibytes each device of a node has.
+pub(crate) fn device_memory(node: Option<&Node>) -> i64 {
+    let label = node.and_then(|node| node.metadata.labels.get("nvidia.com/gpu.memory"));
+    let all = label.and_then(|text| text.parse::<i64>().ok()).unwrap_or(UNKNOWN);
+    // A label that is so large is in bytes, as the engine takes it.
+    let all = if all >= 1 << 20 { all >> 20 } else { all };
+    (all / 100 * 100).max(UNKNOWN)
 }
 
 #[cfg(test)]

@@ -228,6 +228,11 @@ impl Reservations {
         }
         if let Some(device) = self.live(spot).map(|held| held.device.is_some()) {
             self.bare.remove(spot);
+            // Whatever came of the last try would have been seen by now.
+            if self.making.get(spot).is_some_and(|making| making.again.is_some_and(|at| at <= now))
+            {
+                self.making.remove(spot);
+            }
             if device {
                 self.ready(spot, seen);
             }
@@ -355,6 +360,12 @@ impl Reservations {
     /// What came of making a reservation.
     pub(crate) fn made(&mut self, spot: &Spot, outcome: &Outcome, now: Timestamp) {
         let Some(making) = self.making.get_mut(spot) else { return };
+        // The one that was seen is of a try before.
+        if making.seen && matches!(outcome, Outcome::Failed(_) | Outcome::Lost(_)) {
+            self.making.remove(spot);
+            self.dirty.insert(spot.clone());
+            return;
+        }
         match outcome {
             // The watch will show it; unless it was gone before anybody looked.
             Outcome::Done => {

@@ -1,4 +1,4 @@
-//! Commands that a simulated container can play: `sleep`, `true` and `false`.
+//! Commands that a simulated container can play: `sleep`, `true` and `false`, and `exit` of a shell.
 
 use std::time::Duration;
 
@@ -21,11 +21,16 @@ pub(super) fn read(container: &Value) -> Option<Played> {
     let words: Vec<&str> = words.map(|word| word.as_str().unwrap_or_default()).collect();
     match &words[..] {
         [shell, flags, script] if is_shell(shell, flags) => {
-            let mut words: Vec<&str> = script.split_whitespace().collect();
-            if words.first() == Some(&"exec") {
-                words.remove(0);
+            let script = script.trim_end().trim_end_matches(';');
+            let words: Vec<&str> = script.split_whitespace().collect();
+            match &words[..] {
+                ["exec", words @ ..] => of_words(words),
+                ["exit", code] => {
+                    let code = code.parse::<u8>().ok()?;
+                    Some(Played { run: Some(Duration::ZERO), code: code.into() })
+                }
+                words => of_words(words),
             }
-            of_words(&words)
         }
         words => of_words(words),
     }
@@ -68,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleep_true_and_false_are_played_and_nothing_else() {
+    fn sleep_true_false_and_exit_are_played_and_nothing_else() {
         let for_seconds = |seconds: f64| Some((Some(Duration::from_secs_f64(seconds)), 0));
         for (command, args, expected) in [
             (json!(["sleep", "2"]), json!(null), for_seconds(2.0)),
@@ -79,6 +84,10 @@ mod tests {
             (json!(["/bin/bash", "-euc"]), json!(["exec sleep inf"]), Some((None, 0))),
             (json!(["true"]), json!([]), for_seconds(0.0)),
             (json!(["sh", "-c", "false"]), json!([]), Some((Some(Duration::ZERO), 1))),
+            (json!(["sh", "-c", "exit 3"]), json!([]), Some((Some(Duration::ZERO), 3))),
+            (json!(["sh", "-c", "sleep 3;\n"]), json!([]), for_seconds(3.0)),
+            (json!(["exit", "3"]), json!([]), None),
+            (json!(["sh", "-c", "exit 300"]), json!([]), None),
             (json!(["sleep"]), json!([]), None),
             (json!(["sleep", "-1"]), json!([]), None),
             (json!(["sleep", "soon"]), json!([]), None),
