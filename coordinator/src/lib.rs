@@ -18,7 +18,6 @@ pub mod controllers;
 pub mod diserver;
 pub mod events;
 pub mod https;
-pub mod hub;
 pub mod lead;
 pub mod names;
 pub mod placement;

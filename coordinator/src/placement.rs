@@ -39,9 +39,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Events;
-use crate::hub::Hub;
 use crate::watch::Watch;
 use crate::write::Writer;
+use muster_hub::Hub;
 
 pub use fault::FaultPolicy;
 pub use metrics::Metrics;

@@ -27,13 +27,13 @@ use crate::certs::{Certificates, Names};
 use crate::controllers::ranktable::{self, Shown};
 use crate::controllers::{dijob, modelserving, trainjob};
 use crate::diserver;
-use crate::hub::authenticate::Reviewer;
-use crate::hub::{self, Hub, Role};
 use crate::lead::{self, Standing};
 use crate::names;
 use crate::placement;
 use crate::status::Status;
 use crate::webhook::scheduling;
+use muster_hub::authenticate::Reviewer;
+use muster_hub::{self as hub, Hub, Role};
 
 mod leading;
 mod program;

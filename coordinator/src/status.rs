@@ -19,10 +19,10 @@ use crate::controllers::ranktable::Shown;
 use crate::controllers::ranktable::shown::GroupStatus;
 use crate::controllers::trainjob::shown::JobLine;
 use crate::controllers::{dijob, modelserving, trainjob};
-use crate::hub::Hub;
 use crate::lead::Standing;
 use crate::placement;
 use crate::placement::shown::Configuration;
+use muster_hub::Hub;
 
 mod page;
 

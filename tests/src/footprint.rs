@@ -138,7 +138,7 @@ async fn on(
             .until("the large table", async || {
                 peak = peak.max(Usage::of(pid)?.resident);
                 let tables = hub.tables(&node);
-                let there = |tables: &muster_coordinator::hub::registry::Tables| {
+                let there = |tables: &muster_hub::registry::Tables| {
                     tables
                         .delivered
                         .iter()

@@ -28,10 +28,10 @@ mod vouch;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 use crate::events::Events;
-use crate::hub::Hub;
 use crate::templates::Templates;
 use crate::watch::Watch;
 use crate::write::Writer;
+use muster_hub::Hub;
 
 pub use desk::run;
 pub use group::Patience;

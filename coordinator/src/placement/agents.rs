@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::feed::Change;
-use crate::hub::{Hub, What};
+use muster_hub::{Hub, What};
 
 /// Tells which nodes have something new, first of all those that are known.
 pub async fn follow(hub: Hub, to: mpsc::Sender<Change>, stop: CancellationToken) {

@@ -21,9 +21,9 @@ use super::notes::Notes;
 use super::transitions::Transitions;
 use super::usage::Past;
 use super::{Outlets, Settings};
-use crate::hub::Hub;
 use clock::Clock;
 use heard::Told;
+use muster_hub::Hub;
 
 /// The desk.
 pub struct Desk {

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 
 use super::bind::outcome;
 use crate::events::Events;
-use crate::hub::Hub;
 use crate::write::{WriteError, Writer};
+use muster_hub::Hub;
 
 /// Event of a pod: it goes because its device is not held any more.
 pub const DEVICE_NOT_HELD: &str = "DeviceNotHeld";

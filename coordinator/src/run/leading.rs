@@ -14,13 +14,13 @@ use crate::certs::{Certificates, Keeper};
 use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
 use crate::controllers::{dijob, modelserving, runtime, trainjob};
 use crate::events::Events;
-use crate::hub::{Hub, Role};
 use crate::lead::{Fence, Standing};
 use crate::placement;
 use crate::placement::bootstrap::bootstrap;
 use crate::placement::live;
 use crate::webhook::configure::configure;
 use crate::write::Writer;
+use muster_hub::{Hub, Role};
 
 /// A part that ends by itself is started again after this, as long as we lead.
 const AGAIN: Duration = Duration::from_millis(500);

@@ -22,7 +22,7 @@ use crate::controllers::ranktable::{self, Patience};
 use crate::names::SERVICE;
 use crate::placement::reserve::Reservation;
 use crate::webhook::scheduling::Rules;
-use crate::{diserver, hub, lead, placement};
+use crate::{diserver, lead, placement};
 
 /// Runs until SIGTERM or Ctrl-C, or until a part fails.
 pub fn main(args: Args) -> anyhow::Result<()> {
@@ -163,7 +163,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         lease: args.lease,
         hub: args.hub,
         hub_address,
-        streams: hub::Settings::default(),
+        streams: muster_hub::Settings::default(),
         webhooks: args.webhooks,
         listen: args.listen,
         reports,

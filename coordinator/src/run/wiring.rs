@@ -31,7 +31,6 @@ use crate::controllers::runtime::holding_jobs as held;
 use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
 use crate::controllers::trainjob::{self, kinds};
 use crate::diserver::{self, DiServer};
-use crate::hub::Hub;
 use crate::lead::{Elector, Standing};
 use crate::names;
 use crate::placement;
@@ -42,6 +41,7 @@ use crate::watch::{Watch, watch};
 use crate::webhook::runtimes::Runtimes;
 use crate::webhook::scheduling::{self, Scheduling};
 use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
+use muster_hub::Hub;
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use muster_coordinator::hub::Settings as HubSettings;
+use muster_hub::Settings as HubSettings;
 use muster_proto::device::Health;
 
 use crate::world::{Agent, LIMIT, Served, World, inventory, until};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_coordinator::hub::{Role, Settings as HubSettings};
+use muster_hub::{Role, Settings as HubSettings};
 use muster_proto::link::{FromAgent, FromHub};
 
 use crate::hand::Hand;

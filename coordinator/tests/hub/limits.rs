@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster_coordinator::hub::Settings as HubSettings;
+use muster_hub::Settings as HubSettings;
 use muster_proto::link::{Ack, FromAgent, FromHub, Outcome};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_agent::link::LinkState;
-use muster_coordinator::hub::blob::Blob;
-use muster_coordinator::hub::{Role, Settings as HubSettings, What};
+use muster_hub::blob::Blob;
+use muster_hub::{Role, Settings as HubSettings, What};
 use muster_proto::delivery::Digest;
 use muster_proto::link::{FromAgent, v1};
 

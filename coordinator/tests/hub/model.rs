@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muster_agent::link::{Link, Me, Output, Refused};
-use muster_coordinator::hub::blob::Blob;
-use muster_coordinator::hub::queue::{Order, Outbox};
-use muster_coordinator::hub::registry::{Pods, Registry};
+use muster_hub::blob::Blob;
+use muster_hub::queue::{Order, Outbox};
+use muster_hub::registry::{Pods, Registry};
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use muster_proto::link::{FromAgent, FromHub, Welcome};
 use proptest::prelude::*;

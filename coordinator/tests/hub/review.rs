@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_coordinator::hub::authenticate::{AUDIENCE, Authenticate, Reviewer};
+use muster_hub::authenticate::{AUDIENCE, Authenticate, Reviewer};
 use muster_sandbox::Sandbox;
 use muster_sandbox::clock::Clock;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_agent::link::LinkState;
 use muster_agent::problem::Area;
-use muster_coordinator::hub::Settings as HubSettings;
+use muster_hub::Settings as HubSettings;
 
 use crate::certificate::Authority;
 use crate::world::{Agent, NAME, Served, World, inventory, quick, until};

@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 use muster_agent::link::client::{Client, Settings};
 use muster_agent::link::{Deliver, LinkState, LinkStatus, Me, Refused};
 use muster_agent::problem::{Area, Problems};
-use muster_coordinator::hub::authenticate::{Authenticate, Denied};
-use muster_coordinator::hub::blob::Blob;
-use muster_coordinator::hub::{Hub, Role, Settings as HubSettings};
+use muster_hub::authenticate::{Authenticate, Denied};
+use muster_hub::blob::Blob;
+use muster_hub::{Hub, Role, Settings as HubSettings};
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use muster_proto::device::{Device, Inventory, Vendor};
 use muster_proto::pod::{PodDevices, PodRef};
@@ -153,12 +153,12 @@ impl Served {
     }
 
     pub fn refused_streams(&self, reason: &str) -> u64 {
-        let reason = muster_coordinator::hub::metrics::Reason { reason: reason.to_owned() };
+        let reason = muster_hub::metrics::Reason { reason: reason.to_owned() };
         self.hub.metrics().refused_streams.get_or_create(&reason).get()
     }
 
     pub fn refused_orders(&self, reason: &str) -> u64 {
-        let reason = muster_coordinator::hub::metrics::Reason { reason: reason.to_owned() };
+        let reason = muster_hub::metrics::Reason { reason: reason.to_owned() };
         self.hub.metrics().refused_orders.get_or_create(&reason).get()
     }
 }

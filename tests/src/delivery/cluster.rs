@@ -16,7 +16,7 @@ use muster_agent::host::Host;
 use muster_agent::names;
 use muster_agent::problem::Problems;
 use muster_agent::run::{Agent, Settings};
-use muster_coordinator::hub::{Hub, What};
+use muster_hub::{Hub, What};
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use muster_sandbox::hardware::Profile;

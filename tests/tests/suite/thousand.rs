@@ -10,7 +10,7 @@ use muster_agent::discover;
 use muster_agent::host::Host;
 use muster_agent::names;
 use muster_agent::run::Settings;
-use muster_coordinator::hub::Hub;
+use muster_hub::Hub;
 use muster_proto::device::{Health, Vendor};
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;

@@ -6,8 +6,8 @@ use muster_proto::delivery::Digest;
 use muster_ranktable::{Numbering, Order, Pod, Request, Stability, TableTemplate, Topology};
 
 use super::record::{Content, pack_numbering, unpack_numbering};
-use crate::hub::Hub;
-use crate::hub::blob::Blob;
+use muster_hub::Hub;
+use muster_hub::blob::Blob;
 
 /// What a table is made from.
 #[derive(Debug)]

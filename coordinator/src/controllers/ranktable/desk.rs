@@ -18,9 +18,9 @@ use super::group::{Step, Template};
 use super::member::{GroupKey, Member};
 use super::record::Record;
 use super::{Outlets, Settings, Sources, metrics, vouch};
-use crate::hub::What;
 use crate::watch::is_newer;
 use marked::Marked;
+use muster_hub::What;
 
 mod landing;
 mod marked;

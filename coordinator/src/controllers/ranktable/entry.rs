@@ -15,7 +15,7 @@ use super::group::{Group, Outlook, Patience, Step, Template, Verdict, seconds};
 use super::member::{GroupKey, Home};
 use super::record::{Content, Record, State};
 use crate::conditions::{self, Condition, RANKTABLE_DELIVERED, RANKTABLE_READY, reason};
-use crate::hub::Hub;
+use muster_hub::Hub;
 
 /// Permissions of a table: a pod's containers may run as anybody.
 const MODE: u32 = 0o644;

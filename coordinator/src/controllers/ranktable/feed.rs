@@ -6,8 +6,8 @@ use kube::runtime::reflector::ObjectRef;
 use tokio::sync::broadcast::Receiver;
 
 use super::Sources;
-use crate::hub::Changed;
 use crate::watch::{Missed, drain, heard};
+use muster_hub::Changed;
 
 /// One change.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use super::compose::{self, Composed, Input, Uncomposed};
 use super::member::GroupKey;
 use super::record::{self, Content, Record};
 use crate::conditions::Condition;
-use crate::hub::Hub;
-use crate::hub::blob::Blob;
 use crate::names;
 use crate::write::{WriteError, Writer};
+use muster_hub::Hub;
+use muster_hub::blob::Blob;
 
 /// Pods that are told of a generation at once.
 const TELL: usize = 16;

@@ -11,8 +11,8 @@ use muster_proto::annotation;
 use muster_proto::delivery::{Digest, Place};
 use muster_ranktable::{MOST_PODS, Order};
 
-use crate::hub::registry::Refusal;
 use crate::names;
+use muster_hub::registry::Refusal;
 
 /// A rank group: pods of one namespace that must agree on one table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

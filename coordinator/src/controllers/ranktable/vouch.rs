@@ -10,8 +10,8 @@ use muster_ranktable::Topology;
 use super::Truth;
 use super::group::Group;
 use super::member::{Home, Member, MemberSeat};
-use crate::hub::Hub;
-use crate::hub::registry::Vouched;
+use muster_hub::Hub;
+use muster_hub::registry::Vouched;
 
 /// Looks up what is known of a member. Whether anything has changed.
 pub fn refresh(member: &mut Member, hub: &Hub, truth: Truth) -> bool {

@@ -448,7 +448,7 @@ fn who_lacks_the_table_is_named_with_the_reason() {
     let digest = Digest::of(b"table");
     three.members.get_mut("uid-a").unwrap().seat.delivered = Some((2, digest));
     three.members.get_mut("uid-b").unwrap().seat = MemberSeat::default();
-    three.members.get_mut("uid-c").unwrap().seat.refused = Some(crate::hub::registry::Refusal {
+    three.members.get_mut("uid-c").unwrap().seat.refused = Some(muster_hub::registry::Refusal {
         generation: 2,
         reason: "disk-full".into(),
         message: "no space".into(),
