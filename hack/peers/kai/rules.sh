@@ -2,4 +2,4 @@
 # so nothing else has to be replaced; assertions are never touched.
 file=test/e2e/modules/wait/watcher/watcher.go
 grep -q 'FlowTimeout = 5 \* time.Minute' "$file"
-sed -i 's/FlowTimeout = 5 \* time.Minute/FlowTimeout = 90 * time.Second/' "$file"
+sed -i 's/FlowTimeout = 5 \* time.Minute/FlowTimeout = 150 * time.Second/' "$file"
