@@ -4,7 +4,12 @@
 //! Clocks jump too. What must hold at every step: no pod is bound twice, no device is given twice, whole or in parts, and no
 //! queue has more than its limit, nor has a queue above it. And in the end, when everything has been heard and nothing fails any
 //! more: no gang is half-bound, pods that share a device were told the one that is held for them, and none is held for nobody.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test reads its seeds from its environment"
+)]
 
 #[path = "seeded/queues.rs"]
 mod queues;
