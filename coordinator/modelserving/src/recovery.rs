@@ -71,6 +71,11 @@ impl Hearing<'_> {
         if self.seen.pod_named(thing.name).is_some_and(|other| other.thing.uid != thing.uid) {
             return;
         }
+        // It was made from another template: it is of the instance that was in this one's place before.
+        if self.is_of_another(pod) {
+            self.heard.reconcile = true;
+            return;
+        }
         let group: Arc<str> = thing.group.into();
         match self.serving.spec.recovery_policy.as_str() {
             "ServingGroupRecreate" => {
@@ -88,6 +93,15 @@ impl Hearing<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Whether the instance that is known where a pod was is made from another template than the pod. Who begins to lead while the
+    /// pods of a rollout go makes new instances in their place.
+    fn is_of_another(&self, pod: &PodSeen<'_>) -> bool {
+        let (store, thing) = (&self.machine.store, &pod.thing);
+        store.instance(thing.group, thing.role, thing.role_id).is_some_and(|known| {
+            !known.hash.is_empty() && !pod.hash.is_empty() && *known.hash != *pod.hash
+        })
     }
 
     /// A service or a PodGroup is gone.

@@ -132,6 +132,35 @@ fn a_revision_is_not_removed_before_the_one_in_its_place_is_kept() {
 }
 
 #[test]
+fn who_begins_while_the_pods_of_a_rollout_go_makes_each_new_pod_once() {
+    let mut changed = serving();
+    changed["spec"]["replicas"] = 1.into();
+    let mut cluster = started(&changed);
+    another_image(&mut changed);
+    respec(&mut cluster, &changed);
+    assert_eq!(leaving(&cluster).len(), 4, "the old group goes");
+    // Of the last instance one pod is still there.
+    for pod in ["llm-0-server-0-0", "llm-0-server-0-1", "llm-0-server-1-0"] {
+        cluster.pod_goes(pod);
+    }
+    cluster.start();
+    cluster.record = Default::default();
+    cluster.settle();
+    all_terminated(&mut cluster);
+    cluster.wait(std::time::Duration::from_secs(2));
+    cluster.settle();
+    all_terminated(&mut cluster);
+    let made = |name: &str| {
+        let calls = cluster.record.calls.iter();
+        calls.filter(|call| **call == format!("create Pod {name}")).count()
+    };
+    for pod in cluster.pods.keys() {
+        assert_eq!(made(pod), 1, "{pod}: {:#?}", cluster.record.calls);
+    }
+    assert_eq!(cluster.pods.len(), 4);
+}
+
+#[test]
 fn without_groups_there_is_a_status() {
     let mut none = serving();
     none["spec"]["replicas"] = 0.into();

@@ -168,8 +168,7 @@ impl Grouper {
         }
     }
 
-    /// From now on the pods of a Knative revision are one group, or each is one. A revision whose pods have groups already stays
-    /// as it is.
+    /// From now on new pods of a Knative revision are one group, or each is one. Pods that have a group keep it.
     pub fn gang_knative(&self, on: bool) {
         let mut config = self.0.config.lock();
         if config.knative_gang != on {

@@ -128,7 +128,10 @@ fn the_tests_of_the_seeds_plan_are_there() -> Result<()> {
         let code = read(file)?;
         for name in word.captures_iter(row) {
             found += 1;
-            if !code.contains(&format!("fn {}(", &name[1])) {
+            // Tests of recordings have no function of their name: tests/conformance runs them.
+            let is_there = code.contains(&format!("fn {}(", &name[1]))
+                || code.contains(&format!("name: \"{}\"", &name[1]));
+            if !is_there {
                 missing.push(format!("{file}: {}", &name[1]));
             }
         }

@@ -444,6 +444,26 @@ fn a_reservation_that_is_still_being_made_holds_its_device_when_the_one_of_a_try
 }
 
 #[test]
+fn a_try_that_got_no_answer_holds_its_device_though_the_one_of_a_try_before_was_seen() {
+    let mut cluster = cluster(1);
+    submit(&mut cluster, half("a"));
+    let (_, steps) = cycle(&mut cluster, at(0));
+    let make = steps.make[0].clone();
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(0));
+    assert_eq!(cluster.share(at(5)).make.len(), 1);
+    put(&mut cluster, "Pod", reservation(&make, None));
+    // The second try gets no answer either, and the pod of the first goes.
+    cluster.made(&make.spot, &Outcome::Unsure("no answer".to_owned()), at(6));
+    cluster.remove(Kind::Pod, &make.pod);
+    let again = cluster.share(at(20)).make.len() + cluster.share(at(60)).make.len();
+    assert_eq!(again, 1, "it is tried once more");
+    cluster.made(&make.spot, &Outcome::Failed("429".to_owned()), at(61));
+    cluster.remove(Kind::Pod, &name("team", "a"));
+    submit(&mut cluster, whole("w"));
+    assert!(cycle(&mut cluster, at(62)).0.is_empty(), "the second try may still be done");
+}
+
+#[test]
 fn a_reservation_that_is_seen_before_its_answer_comes_is_made_once() {
     let mut cluster = cluster(1);
     submit(&mut cluster, half("a"));

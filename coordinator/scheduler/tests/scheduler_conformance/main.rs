@@ -38,10 +38,31 @@ const DELIBERATE: [(&str, &str); 1] = [(
 fn main() -> std::process::ExitCode {
     let tests = [
         Test { name: "scheduler_conformance", needs: "random", replay },
-        // They are tables of KAI's own tests, so that the repository has none of them; `replay` counts them too.
-        Test { name: "scheduler_scenarios", needs: "scenarios", replay: |_| Ok(()) },
+        Test {
+            name: "scheduler_newest",
+            needs: "newest",
+            replay: |recordings| counted(recordings, "newest"),
+        },
+        // They are tables of KAI's own tests, so that the repository has none of them.
+        Test {
+            name: "scheduler_scenarios",
+            needs: "scenarios",
+            replay: |recordings| {
+                let areas = recordings.folders("scenarios");
+                areas.iter().try_for_each(|area| counted(recordings, &format!("scenarios/{area}")))
+            },
+        },
     ];
     muster_conformance::run("scheduler", &tests)
+}
+
+/// `replay` counts the cases of all folders together. This fails where a folder has none that it could count.
+fn counted(recordings: &Recordings, folder: &str) -> Result<(), String> {
+    match recordings.files(folder).count() {
+        0 => Err(format!("{folder} has no cases")),
+        _ if !recordings.has("random") => Err("without random/ nothing is replayed".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 fn replay(recordings: &Recordings) -> Result<(), String> {

@@ -37,6 +37,9 @@ pub(super) struct Credentials {
     authorities: Option<Vec<Vec<u8>>>,
 }
 
+/// The type of Secrets that let their reader act in the cluster.
+const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+
 // === impl Secrets ===
 
 impl Secrets {
@@ -51,6 +54,12 @@ impl Secrets {
         let of = || format!("Secret {}/{name} (authSecretName)", self.namespace);
         let secret = self.api.get_opt(name).await.with_context(of)?;
         let secret = secret.with_context(|| format!("{} does not exist: create it", of()))?;
+        // What somebody holds who is trusted here is not for a server that a shard names.
+        ensure!(
+            secret.type_.as_deref() != Some(ACCOUNT_TOKEN),
+            "{}: it is the token of a service account: put what Prometheus asks for into one of type Opaque",
+            of()
+        );
         Credentials::read(&secret.data.unwrap_or_default()).with_context(of)
     }
 }

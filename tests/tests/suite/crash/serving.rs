@@ -254,6 +254,7 @@ async fn walk(shape: Shape, side: Side) -> Result<()> {
         println!("{} kills, {:.1?}", stage.kills, begun.elapsed());
         let reached = |at: &usize| all.iter().filter(|dry| dry.writes.len() >= *at).count();
         let writes: usize = chosen.iter().map(reached).sum();
+        // How often the status is written on the way is chance.
         ensure!(stage.kills * 2 >= writes, "only {} kills at {writes} writes", stage.kills);
         Ok(())
     })

@@ -5,14 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, PostParams};
 use muster_coordinator::events::Events;
 use muster_coordinator::lead::Fence;
 use muster_coordinator::placement::notes::Notes;
 use muster_coordinator::placement::{Metrics, Outlets, Shown, grouper};
 use muster_coordinator::write::Writer;
-use muster_sandbox::hardware::Profile;
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::reason::{Reason, Waiting};
 use muster_scheduler_state::{Cluster, Object, Settings};
@@ -46,14 +44,17 @@ fn scheduled(pod: &Pod) -> Result<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_was_given_a_node_meanwhile_is_not_left_as_one_that_waits() -> Result<()> {
+    if World::is_real() {
+        return Ok(());
+    }
+    // A kubelet would write the same condition, before or after.
     World::new()
-        .nodes_of(Profile::NvidiaH1008, 1)
         .run(async |world| {
             let waiting = world.create_object(waiting_pod("late", 0, "late", GPU, 1)).await?;
             let pods: Api<Pod> = world.api();
-            let nodes: Api<Node> = Api::all(world.client());
-            let nodes = nodes.list(&ListParams::default()).await?;
-            let node = nodes.items.first().context("no node")?.name_any();
+            let node = "without-a-kubelet";
+            let body = serde_json::from_value(json!({"metadata": {"name": node}}))?;
+            Api::<Node>::all(world.client()).create(&PostParams::default(), &body).await?;
             let binding = json!({"apiVersion": "v1", "kind": "Binding",
                 "metadata": {"name": "late-0"}, "target": {"kind": "Node", "name": node}});
             let params = PostParams::default();

@@ -16,6 +16,7 @@ use muster_tests::world::scheduling::{node, waiting_pod};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use crate::suite::trainjob::groups::groups;
 use crate::suite::workload::GPU;
 
 /// What the leader obeys.
@@ -210,6 +211,15 @@ async fn labelled(world: &World, name: &str, key: &str) -> Result<()> {
     world.create_object(pod).await.map(drop)
 }
 
+/// The queue of the group that a pod was put into.
+async fn queue_of(world: &World, set: &str) -> Result<String> {
+    let pods = world.pods_of(set).await?;
+    let annotations = pods.first().and_then(|pod| pod.metadata.annotations.as_ref());
+    let group = annotations.and_then(|all| all.get("pod-group-name")).context("no group")?;
+    let found = groups(world, "scheduling.run.ai", "v2alpha2").get(group).await?;
+    Ok(found.data["spec"]["queue"].as_str().unwrap_or_default().to_owned())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_config_names_the_label_of_queues_and_hears_of_a_scheduler_name_that_is_not_served()
 -> Result<()> {
@@ -240,12 +250,15 @@ async fn the_config_names_the_label_of_queues_and_hears_of_a_scheduler_name_that
             ignored(true).await?;
             labelled(world, "first", "example.com/queue").await?;
             place(world, "first").await?;
+            assert_eq!(queue_of(world, "first").await?, "team");
             let none = json!({"global": {"queueLabelKey": null, "schedulerName": null}});
             change::<KaiConfig>(world, "kai-config", none).await?;
             of_config(world, "Deployed", is_true).await?;
             ignored(false).await?;
             labelled(world, "second", "kai.scheduler/queue").await?;
-            place(world, "second").await.map(drop)
+            place(world, "second").await?;
+            assert_eq!(queue_of(world, "second").await?, "team");
+            Ok(())
         })
         .await
 }

@@ -63,6 +63,7 @@ impl Switches {
     pub fn read(spec: &Value) -> Self {
         let off = |pointer: &str| spec.pointer(pointer) == Some(&Value::Bool(false));
         let paused = PLACING.iter().find(|(pointer, _)| off(pointer)).map(|(_, field)| *field);
+        let (prometheus, prometheus_secret) = prometheus(spec);
         Self {
             paused,
             grouping: !off("/podGrouper/service/enabled"),
@@ -71,10 +72,8 @@ impl Switches {
             queue_label: filled(spec, "/global/queueLabelKey"),
             scheduler_name: filled(spec, "/global/schedulerName"),
             admission: !off(ADMISSION),
-            prometheus: prometheus(spec),
-            prometheus_secret: (!is_own_prometheus(spec))
-                .then(|| filled(spec, "/global/connection/authSecretName"))
-                .flatten(),
+            prometheus,
+            prometheus_secret,
         }
     }
 }
@@ -127,19 +126,22 @@ impl Admission {
     }
 }
 
-/// Where Prometheus is: that of KAI's operator, or one outside.
-fn prometheus(spec: &Value) -> Option<String> {
-    let namespace = text(spec, "/namespace").unwrap_or_else(|| "kai-scheduler".to_owned());
-    if is_own_prometheus(spec) {
-        return Some(format!("http://prometheus-operated.{namespace}.svc.cluster.local:9090"));
+/// Where Prometheus is: that of KAI's operator, or one outside; and the Secret that was written beside that address, for no other
+/// server may get what is in it.
+fn prometheus(spec: &Value) -> (Option<String>, Option<String>) {
+    if spec.pointer("/prometheus/enabled") == Some(&Value::Bool(true)) {
+        let namespace = filled(spec, "/namespace").unwrap_or_else(|| "kai-scheduler".to_owned());
+        let own = format!("http://prometheus-operated.{namespace}.svc.cluster.local:9090");
+        return (Some(own), None);
     }
-    let outside = ["/prometheus/externalPrometheusUrl", "/global/connection/url"];
-    outside.into_iter().find_map(|pointer| text(spec, pointer)).filter(|url| !url.is_empty())
-}
-
-/// Whether KAI's operator would have a Prometheus of its own.
-fn is_own_prometheus(spec: &Value) -> bool {
-    spec.pointer("/prometheus/enabled") == Some(&Value::Bool(true))
+    let external = filled(spec, "/prometheus/externalPrometheusUrl");
+    match external {
+        Some(url) => (Some(url), None),
+        None => (
+            filled(spec, "/global/connection/url"),
+            filled(spec, "/global/connection/authSecretName"),
+        ),
+    }
 }
 
 /// Whether a text can be the key of a label.

@@ -126,6 +126,10 @@ fn credentials_go_to_the_server_that_they_were_written_beside_and_to_no_other() 
     };
     let plain = json!({"clientType": "prometheus"});
     assert_eq!(secret(plain.clone(), json!({})).as_deref(), Some("tokens"));
+    let external = json!({"externalPrometheusUrl": "http://outside:9090"});
+    assert_eq!(secret(plain.clone(), external), None, "an address of its own");
+    let empty = json!({"externalPrometheusUrl": ""});
+    assert_eq!(secret(plain.clone(), empty).as_deref(), Some("tokens"));
     assert_eq!(secret(plain, json!({"enabled": true})), None, "KAI's own asks for none");
     let mut own = json!({"clientType": "prometheus", "connectionString": "https://other"});
     assert_eq!(secret(own.clone(), json!({})), None, "another server");

@@ -370,11 +370,12 @@ impl Reservations {
             // The watch will show it; unless it was gone before anybody looked.
             Outcome::Done => {
                 let until = now.saturating_add(UNSEEN).unwrap_or(now);
-                (making.unsure, making.again) = (true, Some(until));
+                (making.unsure, making.seen, making.again) = (true, false, Some(until));
                 self.alarms.insert((until, spot.clone()));
                 return;
             }
-            Outcome::Unsure(_) => making.unsure = true,
+            // It may be done yet, whatever was seen of the tries before.
+            Outcome::Unsure(_) => (making.unsure, making.seen) = (true, false),
             // A try before, of which nobody heard, may have been done all the same. Or one of the name is there, or is just leaving.
             Outcome::Failed(_) | Outcome::Lost(_) => {}
         }

@@ -142,6 +142,7 @@ impl World {
                 return;
             }
         }
+        panic!("{when}: after {MOST_ROUNDS} rounds there is still something to do");
     }
 
     /// No device is given twice, and nobody is where no node is.
