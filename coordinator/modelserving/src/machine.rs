@@ -33,6 +33,8 @@ pub struct Machine {
     pub(crate) store: Store,
     /// The uids of pods that have failed and are about to go.
     pub(crate) graced: BTreeSet<Arc<str>>,
+    /// The uids of pods that were on their way out when their instance was made anew.
+    pub(crate) replaced: BTreeSet<Arc<str>>,
 }
 
 /// Something that has happened. What is gone is no longer among what is seen.
@@ -136,8 +138,10 @@ impl Machine {
 
     fn apply(&mut self, changes: &[Change]) {
         for change in changes {
-            if let Change::GraceOver(uid) = change {
-                self.graced.remove(uid);
+            match change {
+                Change::GraceOver(uid) => drop(self.graced.remove(uid)),
+                Change::Replaced(uid) => drop(self.replaced.insert(uid.clone())),
+                _ => {}
             }
             self.store.apply(change);
         }

@@ -64,16 +64,17 @@ impl Hearing<'_> {
     pub fn pod_gone(&mut self, pod: &PodSeen<'_>) {
         let thing = &pod.thing;
         self.machine.graced.remove(thing.uid);
+        let is_replaced = self.machine.replaced.remove(thing.uid);
         if !thing.ours || self.deleting(thing) {
+            return;
+        }
+        // It was in the way of its successor, which can be made now.
+        if is_replaced {
+            self.heard.reconcile = true;
             return;
         }
         // Another has taken its place: whoever made that has made up for the loss.
         if self.seen.pod_named(thing.name).is_some_and(|other| other.thing.uid != thing.uid) {
-            return;
-        }
-        // It was made from another template: it is of the instance that was in this one's place before.
-        if self.is_of_another(pod) {
-            self.heard.reconcile = true;
             return;
         }
         let group: Arc<str> = thing.group.into();
@@ -93,15 +94,6 @@ impl Hearing<'_> {
             }
             _ => {}
         }
-    }
-
-    /// Whether the instance that is known where a pod was is made from another template than the pod. Who begins to lead while the
-    /// pods of a rollout go makes new instances in their place.
-    fn is_of_another(&self, pod: &PodSeen<'_>) -> bool {
-        let (store, thing) = (&self.machine.store, &pod.thing);
-        store.instance(thing.group, thing.role, thing.role_id).is_some_and(|known| {
-            !known.hash.is_empty() && !pod.hash.is_empty() && *known.hash != *pod.hash
-        })
     }
 
     /// A service or a PodGroup is gone.

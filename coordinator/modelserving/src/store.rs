@@ -109,6 +109,8 @@ pub(crate) enum Change {
     InstanceGone(At),
     /// The pod that failed has had its time.
     GraceOver(Arc<str>),
+    /// The pod was on its way out when an instance was made in the place of its own: that it goes is no loss.
+    Replaced(Arc<str>),
 }
 
 // === impl Store ===
@@ -163,7 +165,7 @@ impl Store {
                     });
                 }
             }),
-            Change::GraceOver(_) => {}
+            Change::GraceOver(_) | Change::Replaced(_) => {}
         }
     }
 

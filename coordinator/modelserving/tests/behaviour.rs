@@ -161,6 +161,30 @@ fn who_begins_while_the_pods_of_a_rollout_go_makes_each_new_pod_once() {
 }
 
 #[test]
+fn who_begins_while_an_instance_goes_makes_each_of_its_pods_once() {
+    let mut cluster = started(&serving());
+    // Its entry was lost, and the worker that goes with it is on its way out.
+    cluster.pod_goes("llm-0-server-1-0");
+    cluster.settle();
+    assert_eq!(leaving(&cluster), ["llm-0-server-1-1"]);
+    cluster.start();
+    cluster.record = Default::default();
+    cluster.settle();
+    all_terminated(&mut cluster);
+    cluster.wait(std::time::Duration::from_secs(2));
+    cluster.settle();
+    all_terminated(&mut cluster);
+    let made: Vec<&String> =
+        cluster.record.calls.iter().filter(|call| call.starts_with("create Pod")).collect();
+    assert_eq!(made, ["create Pod llm-0-server-1-0", "create Pod llm-0-server-1-1"]);
+    // One that a person deletes then is a loss as ever.
+    all_ready(&mut cluster);
+    cluster.pod_goes("llm-0-server-1-1");
+    cluster.settle();
+    assert_eq!(leaving(&cluster), ["llm-0-server-1-0"]);
+}
+
+#[test]
 fn without_groups_there_is_a_status() {
     let mut none = serving();
     none["spec"]["replicas"] = 0.into();

@@ -23,14 +23,23 @@ impl Draft<'_> {
         let note = Note::role("Creating", &at.group, &at.role, &at.id);
         let (revision, hash) = (revision.clone(), hash.clone());
         let added = Change::AddInstance { at: at.clone(), revision, hash };
+        // Who begins to lead while an instance goes makes it anew beside pods that are still there.
+        let before = self.seen.pods_of(&at.group, &at.role, &at.id);
+        let before = before.filter(|pod| pod.thing.ours && pod.thing.terminating);
+        let replaced: Vec<Change> =
+            before.map(|pod| Change::Replaced(pod.thing.uid.into())).collect();
         // It comes with the last pod and not after it: pods that are neighbours can be made side by side.
         match self.plan.steps.get_mut(start..).and_then(<[Step]>::last_mut) {
             Some(last) => {
                 self.store.apply(&added);
                 last.changes.push(added);
+                last.changes.extend(replaced);
                 last.notes.push(note);
             }
-            None => self.push(Step { notes: vec![note], ..Step::change(added) }),
+            None => {
+                self.push(Step { notes: vec![note], ..Step::change(added) });
+                replaced.into_iter().for_each(|change| self.push(Step::change(change)));
+            }
         }
         Ok(())
     }
