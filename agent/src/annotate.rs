@@ -28,14 +28,14 @@ use tokio::time::Instant;
 
 use crate::names;
 use crate::pods::PodMap;
-use crate::pods::refusal::Refusal;
+use crate::pods::api_error::ApiError;
 use crate::problem::{Area, Finding, Problems};
 
 mod metrics;
 mod plan;
 
 pub use metrics::Metrics;
-use plan::{Outcome, Plan, Write};
+use plan::{Plan, Write, WriteOutcome};
 
 /// How many writes are under way at once.
 const MOST_IN_FLIGHT: usize = 8;
@@ -45,7 +45,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 /// What [`run`] needs to know.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct AnnotateInputs {
     /// The pods of this node.
     pub pods: watch::Receiver<Arc<PodMap>>,
     /// Which of them hold which devices.
@@ -91,10 +91,10 @@ pub fn address_missing(pod: &PodDevices, inventory: &Inventory) -> Option<Findin
 }
 
 /// Keeps the annotations of this node's pods right until nobody tells of them any more.
-pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: Metrics) {
-    let Sources { mut pods, mut devices, mut inventory, mut server_id } = sources;
+pub async fn run(client: Client, sources: AnnotateInputs, problems: Problems, metrics: Metrics) {
+    let AnnotateInputs { mut pods, mut devices, mut inventory, mut server_id } = sources;
     let mut plan = Plan::default();
-    let mut flights = FuturesUnordered::new();
+    let mut writes = FuturesUnordered::new();
     let mut odd: BTreeSet<String> = BTreeSet::new();
     loop {
         let wanted = {
@@ -116,14 +116,14 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
                 |pod: &PodDevices| Some((pod.pod.clone(), desired(pod, &inventory, &server_id)?));
             devices.iter().filter_map(text).collect()
         };
-        let gone = plan.want(wanted, &pods.borrow_and_update().clone(), Instant::now());
+        let gone = plan.set_desired(wanted, &pods.borrow_and_update().clone(), Instant::now());
         for pod in gone {
             problems.clear(Area::Annotate, &pod.to_string());
         }
-        for write in plan.due(MOST_IN_FLIGHT.saturating_sub(flights.len()), Instant::now()) {
-            flights.push(apply(client.clone(), write));
+        for write in plan.due(MOST_IN_FLIGHT.saturating_sub(writes.len()), Instant::now()) {
+            writes.push(apply(client.clone(), write));
         }
-        let next = plan.next().filter(|_| flights.len() < MOST_IN_FLIGHT);
+        let next = plan.next().filter(|_| writes.len() < MOST_IN_FLIGHT);
         let timer = async {
             match next {
                 Some(at) => tokio::time::sleep_until(at).await,
@@ -135,15 +135,15 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
             changed = devices.changed() => if changed.is_err() { return },
             changed = inventory.changed() => if changed.is_err() { return },
             changed = server_id.changed() => if changed.is_err() { return },
-            Some((pod, outcome)) = flights.next() => {
+            Some((pod, outcome)) = writes.next() => {
                 let now = Instant::now();
-                metrics.count(outcome.word());
+                metrics.count(outcome.reason());
                 if let Some(since) = plan.done(&pod, &outcome, now) {
                     metrics.took(now.duration_since(since));
                 }
                 // What became of a pod that is no longer thought of is nobody's problem.
                 if let Some(attempts) = plan.attempts(&pod) {
-                    tell(&problems, &pod, outcome, attempts);
+                    report(&problems, &pod, outcome, attempts);
                 }
             }
             () = timer => {}
@@ -151,26 +151,26 @@ pub async fn run(client: Client, sources: Sources, problems: Problems, metrics: 
     }
 }
 
-fn tell(problems: &Problems, pod: &PodRef, outcome: Outcome, attempts: u32) {
+fn report(problems: &Problems, pod: &PodRef, outcome: WriteOutcome, attempts: u32) {
     let subject = pod.to_string();
     match outcome {
-        Outcome::Applied => {
+        WriteOutcome::Applied => {
             problems.clear(Area::Annotate, &subject);
             tracing::info!(pod = %pod, uid = pod.uid, "annotation written");
         }
         // The pod may just have gone, or another has its name: the watch tells soon. Only what lasts is a problem.
-        Outcome::Refused(Refusal { code: 404 | 409 | 422, .. }) if attempts < 3 => {}
-        Outcome::Refused(refusal) => {
+        WriteOutcome::Refused(ApiError { code: 404 | 409 | 422, .. }) if attempts < 3 => {}
+        WriteOutcome::Refused(refusal) => {
             problems.raise(Area::Annotate, Finding::new(refusal.reason, subject, refusal.message));
         }
-        Outcome::Late => {
+        WriteOutcome::Late => {
             let message = format!("the API gave no answer within {LIMIT:?}");
             problems.raise(Area::Annotate, Finding::new("timeout", subject, message));
         }
     }
 }
 
-async fn apply(client: Client, write: Write) -> (PodRef, Outcome) {
+async fn apply(client: Client, write: Write) -> (PodRef, WriteOutcome) {
     let Write { pod, text } = write;
     let api: Api<PartialObjectMeta<Pod>> = Api::namespaced(client, &pod.namespace);
     let object = json!({
@@ -188,9 +188,9 @@ async fn apply(client: Client, write: Write) -> (PodRef, Outcome) {
     let patch = Patch::Apply(&object);
     let sent = tokio::time::timeout(LIMIT, api.patch(&pod.name, &params, &patch)).await;
     let outcome = match sent {
-        Ok(Ok(_)) => Outcome::Applied,
-        Ok(Err(error)) => Outcome::Refused(Refusal::of(&error, "patch pods")),
-        Err(_late) => Outcome::Late,
+        Ok(Ok(_)) => WriteOutcome::Applied,
+        Ok(Err(error)) => WriteOutcome::Refused(ApiError::of(&error, "patch pods")),
+        Err(_late) => WriteOutcome::Late,
     };
     (pod, outcome)
 }

@@ -31,8 +31,8 @@ pub mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use crate::link::Refused;
-pub use deliverer::{Deliverer, PodFactsSource, Settings};
+pub use crate::link::DeliverError;
+pub use deliverer::{Deliverer, DeliverySettings, PodFactsSource};
 pub use ledger::Table;
 pub use metrics::Metrics;
 
@@ -42,7 +42,7 @@ const LONGEST_FILE: usize = 128;
 /// What the watch of pods knows about one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Its uid.
+    /// The pod's `metadata.uid`.
     pub uid: String,
     /// The value of its label `muster.dev/rank-group`.
     pub rank_group: Option<String>,
@@ -58,7 +58,7 @@ pub struct Print {
     pub device: u64,
     /// Its number in it.
     pub inode: u64,
-    /// Its length.
+    /// The file's length.
     pub bytes: u64,
     /// When it was last written, in nanoseconds of the epoch.
     pub written: i64,
@@ -68,13 +68,13 @@ pub struct Print {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Which generation.
+    /// The table's generation within its rank group.
     pub generation: u64,
-    /// Its content.
+    /// SHA-256 of the table's bytes.
     pub digest: Digest,
     /// When, in seconds of the epoch.
     pub since: i64,
-    /// The file.
+    /// What identifies the written file.
     pub print: Print,
     /// It is no longer there: not told to the coordinator, but still newer than what is older.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -91,17 +91,17 @@ pub struct Records {
 /// What is to be done with an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Write it.
+    /// The order is to be carried out.
     Write,
     /// This very table was delivered before.
     AlreadyThere,
     /// It must not be written.
-    Refuse(Refusal),
+    Refuse(OrderError),
 }
 
 /// Why an order is not followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum OrderError {
     /// From a coordinator that is no longer the leader.
     #[error("epoch {0} is older than {1}: the coordinator that ordered it was replaced")]
     OlderEpoch(u64, u64),
@@ -111,7 +111,7 @@ pub enum Refusal {
     /// A generation has one content.
     #[error("generation {generation} was delivered with digest {known}, not {asked}")]
     GenerationReused {
-        /// Which.
+        /// The generation that came twice.
         generation: u64,
         /// What was delivered.
         known: Digest,
@@ -166,57 +166,57 @@ fn judge(
     epoch: u64,
     delivery: &Delivery,
     pod: Option<&PodFacts>,
-) -> Result<Decision, Refusal> {
+) -> Result<Decision, OrderError> {
     let Delivery { place, generation, digest, mode, .. } = delivery;
     check_place(place)?;
     if *mode & !0o775 != 0 {
-        return Err(Refusal::BadMode(*mode));
+        return Err(OrderError::BadMode(*mode));
     }
     if epoch < records.epoch {
-        return Err(Refusal::OlderEpoch(epoch, records.epoch));
+        return Err(OrderError::OlderEpoch(epoch, records.epoch));
     }
     let known = records.places.get(place);
     if let Some(known) = known {
         if *generation < known.generation {
-            return Err(Refusal::OlderGeneration(*generation, known.generation));
+            return Err(OrderError::OlderGeneration(*generation, known.generation));
         }
         if *generation == known.generation && *digest != known.digest {
             let (generation, known, asked) = (*generation, known.digest, *digest);
-            return Err(Refusal::GenerationReused { generation, known, asked });
+            return Err(OrderError::GenerationReused { generation, known, asked });
         }
     }
     let uid = || place.pod_uid.clone();
     let pod = pod.filter(|pod| pod.uid == place.pod_uid);
-    let pod = pod.ok_or_else(|| Refusal::UnknownPod(uid()))?;
+    let pod = pod.ok_or_else(|| OrderError::UnknownPod(uid()))?;
     if pod.rank_group.is_none() {
-        return Err(Refusal::NotAMember(uid()));
+        return Err(OrderError::NotAMember(uid()));
     }
     if pod.deleting {
-        return Err(Refusal::PodDeleting(uid()));
+        return Err(OrderError::PodDeleting(uid()));
     }
     let same = known.is_some_and(|known| known.generation == *generation);
     Ok(if same { Decision::AlreadyThere } else { Decision::Write })
 }
 
 /// Whether every name is one component of a path, and one that a table may have.
-pub fn check_place(place: &Place) -> Result<(), Refusal> {
+pub fn check_place(place: &Place) -> Result<(), OrderError> {
     let Place { pod_uid, volume, file } = place;
     if !is_uid(pod_uid) {
-        return Err(Refusal::BadUid(shortened(pod_uid)));
+        return Err(OrderError::BadUid(shortened(pod_uid)));
     }
     if !is_label(volume) {
-        return Err(Refusal::BadVolume(shortened(volume)));
+        return Err(OrderError::BadVolume(shortened(volume)));
     }
     if !is_file(file) {
-        return Err(Refusal::BadFile(shortened(file)));
+        return Err(OrderError::BadFile(shortened(file)));
     }
     Ok(())
 }
 
 /// Whether a table of this many packed bytes is taken.
-pub fn check_packed(bytes: usize) -> Result<(), Refusal> {
+pub fn check_packed(bytes: usize) -> Result<(), OrderError> {
     let bytes = bytes as u64;
-    if bytes > LARGEST_PACKED { Err(Refusal::TooLarge(bytes)) } else { Ok(()) }
+    if bytes > LARGEST_PACKED { Err(OrderError::TooLarge(bytes)) } else { Ok(()) }
 }
 
 fn is_uid(text: &str) -> bool {
@@ -251,9 +251,9 @@ fn shortened(text: &str) -> String {
     text.chars().take(LONGEST_FILE).collect()
 }
 
-// === impl Refusal ===
+// === impl OrderError ===
 
-impl Refusal {
+impl OrderError {
     /// One word for metrics and for the coordinator.
     pub fn reason(&self) -> &'static str {
         match self {

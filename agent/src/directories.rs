@@ -291,12 +291,12 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn told(changes: &mut Changes) {
+    async fn changed(changes: &mut Changes) {
         tokio::time::timeout(PATIENCE, changes.next()).await.unwrap();
     }
 
     /// Nothing is told, though something was written after it that is.
-    async fn not_told(changes: &mut Changes) {
+    async fn unchanged(changes: &mut Changes) {
         assert!(tokio::time::timeout(Duration::from_millis(30), changes.next()).await.is_err());
     }
 
@@ -309,13 +309,13 @@ mod tests {
         let mut second = directories.subscribe([here.path().to_owned()], &problems);
         let mut other = directories.subscribe([there.path().to_owned()], &problems);
         fs::write(here.path().join("x"), "1").unwrap();
-        told(&mut first).await;
-        told(&mut second).await;
+        changed(&mut first).await;
+        changed(&mut second).await;
         drop(first);
         while tokio::time::timeout(Duration::from_millis(50), second.next()).await.is_ok() {}
         fs::remove_file(here.path().join("x")).unwrap();
-        told(&mut second).await;
-        not_told(&mut other).await;
+        changed(&mut second).await;
+        unchanged(&mut other).await;
         assert_eq!(problems.list(), []);
     }
 
@@ -330,14 +330,14 @@ mod tests {
         let mut all = directories.subscribe([here.path().to_owned()], &problems);
         fs::write(here.path().join("null"), "x").unwrap();
         fs::write(here.path().join("tty"), "x").unwrap();
-        told(&mut all).await;
-        not_told(&mut devices).await;
+        changed(&mut all).await;
+        unchanged(&mut devices).await;
         fs::write(here.path().join("davinci0"), "").unwrap();
-        told(&mut devices).await;
+        changed(&mut devices).await;
         while tokio::time::timeout(Duration::from_millis(50), devices.next()).await.is_ok() {}
         // Written, but neither new nor gone.
         fs::write(here.path().join("davinci0"), "x").unwrap();
-        not_told(&mut devices).await;
+        unchanged(&mut devices).await;
     }
 
     #[tokio::test]
@@ -351,9 +351,9 @@ mod tests {
             fs::create_dir(&late).unwrap();
             changes.again();
             fs::write(late.join("x"), "1").unwrap();
-            told(&mut changes).await;
+            changed(&mut changes).await;
             fs::remove_dir_all(&late).unwrap();
-            told(&mut changes).await;
+            changed(&mut changes).await;
             while tokio::time::timeout(Duration::from_millis(50), changes.next()).await.is_ok() {}
         }
         assert_eq!(problems.list(), []);

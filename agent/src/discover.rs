@@ -1,15 +1,15 @@
 //! What the node has: sources read, merged, and published when something changed.
 //!
 //! ```text
-//!   directories change, 5 s ──▶ quick: files, with what tools said before ──┐
-//!   start, 30 s ──────────────▶ look: files, tools, libraries (slow) ───────┴─▶ watch channel, changes only
+//!   directories change, 5 s ──▶ scan_files: files, with what tools said before ──┐
+//!   start, 30 s ──────────────▶ scan_all: files, tools, libraries (slow) ────────┴─▶ watch channel, changes only
 //! ```
 //!
-//! The first quick look is published within milliseconds and is not `settled`: nobody is told addresses that a tool
-//! may still correct. From the first whole look on every inventory is settled. When a quick look sees other devices or
-//! another driver than the tools were asked about, the next whole look comes at once.
+//! The first scan of files is published within milliseconds and is not `settled`: nobody is told addresses that a tool
+//! may still correct. From the first full scan on every inventory is settled. When a scan of files sees other devices or
+//! another driver than the tools were asked about, the next full scan comes at once.
 //!
-//! Files are read aside, by a thread that may hang: the program's only other thread must answer pings and signals.
+//! Files are read on a blocking thread, which may hang: the program's only other thread must answer pings and signals.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,13 +35,13 @@ pub mod topology;
 pub use metrics::Metrics;
 pub use sources::{Read, Sources};
 
-/// Changes that come together are looked at together.
+/// Changes within this time cause one scan.
 const TOGETHER: Duration = Duration::from_millis(20);
 
 /// How long reading files may take before it is called a problem.
 const FILES_LIMIT: Duration = Duration::from_secs(5);
 
-/// A busy directory is looked at so often at most.
+/// The least time between two scans of a busy directory.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// How soon tools are asked again at most, when what they were asked about has changed.
@@ -49,12 +49,12 @@ const TOOLS_AT_MOST: Duration = Duration::from_secs(1);
 
 /// What one source has found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Part {
-    /// Its driver.
+pub struct SourceReport {
+    /// The vendor's driver, if it is loaded.
     pub drivers: Vec<Driver>,
-    /// Its devices.
+    /// The vendor's devices.
     pub devices: Vec<Device>,
-    /// Network cards.
+    /// RDMA network cards.
     pub nics: Vec<Nic>,
     /// How devices are joined by the vendor's own links and tools' word; PCI distances are filled in later.
     pub links: Vec<Link>,
@@ -68,8 +68,8 @@ pub struct Part {
 
 /// How discovery works.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The node.
+pub struct DiscoverySettings {
+    /// The machine, or a copy of its files.
     pub host: Host,
     /// The vendors' tools; none: files only.
     pub tools: Option<Tools>,
@@ -79,7 +79,7 @@ pub struct Settings {
     pub tools_every: Duration,
 }
 
-/// What a look has found.
+/// What a scan has found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// What is there.
@@ -90,9 +90,9 @@ pub struct Found {
     pub due: bool,
 }
 
-// === impl Settings ===
+// === impl DiscoverySettings ===
 
-impl Settings {
+impl DiscoverySettings {
     /// Of this host, with its tools.
     pub fn new(host: Host) -> Self {
         let tools = Tools::new(host.clone(), Duration::from_secs(10), 16);
@@ -115,17 +115,17 @@ fn watched(host: &Host) -> Vec<Interest> {
     ]
 }
 
-/// One whole look.
-pub async fn once(settings: &Settings) -> Found {
+/// Scans once, with tools.
+pub async fn once(settings: &DiscoverySettings) -> Found {
     let problems = Problems::default();
-    let (sources, first) = quick(Sources::new(&settings.host), &problems).await;
+    let (sources, first) = scan_files(Sources::new(&settings.host), &problems).await;
     let Some((read, _)) = first else { return Found::default() };
-    whole(sources, read, settings.tools.as_ref(), &problems).await.1.unwrap_or_default()
+    scan_all(sources, read, settings.tools.as_ref(), &problems).await.1.unwrap_or_default()
 }
 
-/// Looks again and again until `inventory` is closed, and publishes what changed.
+/// Scans again and again until `inventory` is closed, and publishes what changed.
 pub async fn follow(
-    settings: Settings,
+    settings: DiscoverySettings,
     directories: Directories,
     problems: Problems,
     metrics: Metrics,
@@ -158,9 +158,9 @@ pub async fn follow(
     loop {
         let began = Instant::now();
         let first;
-        (sources, first) = quick(sources, &problems).await;
+        (sources, first) = scan_files(sources, &problems).await;
         metrics.took("files", began.elapsed());
-        let looked = Instant::now();
+        let scanned = Instant::now();
         if let Some((read, found)) = first {
             if found.due && settings.tools.is_some() {
                 tools_due = tools_due.min(may_ask);
@@ -169,7 +169,8 @@ pub async fn follow(
             if tools_due <= tokio::time::Instant::now() {
                 let began = Instant::now();
                 let found;
-                (sources, found) = whole(sources, read, settings.tools.as_ref(), &problems).await;
+                (sources, found) =
+                    scan_all(sources, read, settings.tools.as_ref(), &problems).await;
                 metrics.took("tools", began.elapsed());
                 found.into_iter().for_each(&publish);
                 let now = tokio::time::Instant::now();
@@ -182,7 +183,7 @@ pub async fn follow(
         tokio::select! {
             () = inventory.closed() => return,
             () = changes.next() => {
-                let rested = BETWEEN.saturating_sub(looked.elapsed());
+                let rested = BETWEEN.saturating_sub(scanned.elapsed());
                 tokio::time::sleep(TOGETHER.max(rested)).await;
             }
             () = tokio::time::sleep(settings.files_every) => changes.again(),
@@ -192,29 +193,29 @@ pub async fn follow(
 }
 
 /// Reads the files: what they say, and that with what tools said before.
-async fn quick(sources: Sources, problems: &Problems) -> (Sources, Option<(Read, Found)>) {
+async fn scan_files(sources: Sources, problems: &Problems) -> (Sources, Option<(Read, Found)>) {
     let work = |sources: &mut Sources| {
         let read = sources.read(jiff::Timestamp::now());
-        let found = sources.quick(&read);
+        let found = sources.scan_files(&read);
         (read, found)
     };
-    aside(sources, problems, FILES_LIMIT, work).await
+    blocking(sources, problems, FILES_LIMIT, work).await
 }
 
 /// Asks the tools about what was read.
-async fn whole(
+async fn scan_all(
     mut sources: Sources,
     read: Read,
     tools: Option<&Tools>,
     problems: &Problems,
 ) -> (Sources, Option<Found>) {
     let asked = sources.ask(&read, tools, jiff::Timestamp::now()).await;
-    aside(sources, problems, FILES_LIMIT, move |sources| sources.whole(&read, asked)).await
+    blocking(sources, problems, FILES_LIMIT, move |sources| sources.scan_all(&read, asked)).await
 }
 
 /// Reads files, on a thread of its own: a sick driver can make a read hang. Nothing comes back when that thread fails;
 /// the sources have no memory then.
-async fn aside<T: Send + 'static>(
+async fn blocking<T: Send + 'static>(
     mut sources: Sources,
     problems: &Problems,
     limit: Duration,

@@ -80,7 +80,7 @@ impl Host {
         Self { root: root.into() }
     }
 
-    /// The directory.
+    /// The directory below which all paths are.
     pub fn root(&self) -> &Path {
         &self.root
     }

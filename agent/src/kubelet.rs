@@ -34,7 +34,7 @@ pub mod device_id;
 pub mod offered;
 pub mod podresources;
 
-use assign::{Assignment, Known, assign};
+use assign::{AssignInput, Assignment, assign};
 use checkpoint::Checkpoint;
 use device_id::ResourceNames;
 use podresources::Socket;
@@ -59,7 +59,7 @@ const OFFERS_DIFFER: Duration = Duration::from_secs(30);
 
 /// How to follow the kubelet.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct KubeletSettings {
     /// The kubelet's root directory, as on the node.
     pub root: String,
     /// The resources whose devices are ours.
@@ -108,9 +108,9 @@ struct Lister {
     offers_asked: Option<Instant>,
 }
 
-// === impl Settings ===
+// === impl KubeletSettings ===
 
-impl Default for Settings {
+impl Default for KubeletSettings {
     fn default() -> Self {
         Self {
             root: "/var/lib/kubelet".to_owned(),
@@ -141,7 +141,7 @@ impl Pace {
 /// Follows the kubelet until nobody tells of pods or devices any more.
 pub async fn follow(
     host: Host,
-    settings: Settings,
+    settings: KubeletSettings,
     directories: &Directories,
     channels: Channels,
     problems: Problems,
@@ -191,7 +191,7 @@ pub async fn follow(
                 } else {
                     let ended =
                         absences.note(&now, listed.as_ref(), checkpoint.as_ref(), Instant::now());
-                    let Assignment { pods, findings, unresolved } = assign(Known {
+                    let Assignment { pods, findings, unresolved } = assign(AssignInput {
                         pods: &now,
                         listed: listed.as_ref(),
                         checkpoint: checkpoint.as_ref(),

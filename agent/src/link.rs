@@ -45,7 +45,7 @@ mod tests;
 
 use blob::Blobs;
 pub use client::Client;
-pub use dial::Settings;
+pub use dial::LinkSettings;
 use order::Order;
 pub use status::{LinkCollector, LinkState, LinkStatus};
 
@@ -63,14 +63,14 @@ pub trait Deliver: Send + Sync + 'static {
         epoch: u64,
         delivery: Delivery,
         packed: Bytes,
-    ) -> impl Future<Output = Result<Delivered, Refused>> + Send;
+    ) -> impl Future<Output = Result<Delivered, DeliverError>> + Send;
 
     /// Takes a table of this generation or an older one away.
     fn retire(
         &self,
         place: &Place,
         generation: u64,
-    ) -> impl Future<Output = Result<(), Refused>> + Send;
+    ) -> impl Future<Output = Result<(), DeliverError>> + Send;
 
     /// Looks which tables are still where they were put, before they are told of.
     fn verify(&self) -> impl Future<Output = ()> + Send {
@@ -93,7 +93,7 @@ pub trait Deliver: Send + Sync + 'static {
 /// An order that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct DeliverError {
     /// Why, for metrics.
     pub reason: &'static str,
     /// Why, for a person.
@@ -103,7 +103,7 @@ pub struct Refused {
 /// Who this agent is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Me {
-    /// The node.
+    /// Name of the agent's Node object.
     pub node: String,
     /// Boot id of the machine.
     pub boot_id: String,
@@ -136,34 +136,34 @@ pub enum Output {
         epoch: u64,
         /// What and where.
         delivery: Delivery,
-        /// The table.
+        /// The table as the hub sent it, packed.
         packed: Bytes,
     },
     /// Take a table away, then call [`Link::done`].
     Retire {
-        /// From where.
+        /// The pod, volume and file of the table.
         place: Place,
         /// This generation and older ones.
         generation: u64,
     },
     /// Leave the hub.
-    Disconnect(Ended),
+    Disconnect(HubError),
     /// Leave the hub and go to this address; none: try again later.
     Redirect(Option<String>),
 }
 
 /// Why a hub is left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum HubError {
     /// Somebody newer was seen before.
     #[error(
         "the hub is of epoch {hub}, but epoch {seen} was seen before: it is no longer the leader. If the cluster was \
          restored from a backup, remove delivered.json from this agent's state directory and restart it"
     )]
     OlderEpoch {
-        /// The hub's.
+        /// The epoch that the hub names.
         hub: u64,
-        /// The highest.
+        /// The highest epoch that the agent has seen.
         seen: u64,
     },
     /// It said what it must not say.
@@ -184,13 +184,13 @@ pub struct Link {
     inventory: Option<(Arc<Inventory>, Digest)>,
     pods: Option<Pods>,
     /// What the hub was told; only meaningful while Up, or if Welcome names it.
-    told_inventory: Option<Digest>,
-    told_pods: Option<Pods>,
+    reported_inventory: Option<Digest>,
+    reported_pods: Option<Pods>,
     delivered: BTreeMap<Place, (u64, Digest)>,
     running: BTreeMap<Place, Order>,
     waiting: VecDeque<Order>,
     /// Acks that could not be said yet.
-    unsaid: VecDeque<Ack>,
+    unsent_acks: VecDeque<Ack>,
     blobs: Blobs,
 }
 
@@ -207,9 +207,9 @@ struct Pods {
     digest: Digest,
 }
 
-// === impl Ended ===
+// === impl HubError ===
 
-impl Ended {
+impl HubError {
     /// Why, for metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -256,12 +256,12 @@ impl Link {
             phase: Phase::Down,
             inventory: None,
             pods: None,
-            told_inventory: None,
-            told_pods: None,
+            reported_inventory: None,
+            reported_pods: None,
             delivered: delivered.into_iter().map(known).collect(),
             running: BTreeMap::new(),
             waiting: VecDeque::new(),
-            unsaid: VecDeque::new(),
+            unsent_acks: VecDeque::new(),
             blobs: Blobs::default(),
         }
     }
@@ -334,41 +334,41 @@ impl Link {
     }
 
     /// The hardware is this. An inventory too large for a message is refused.
-    pub fn inventory(&mut self, inventory: Arc<Inventory>) -> Result<Vec<Output>, Refused> {
+    pub fn inventory(&mut self, inventory: Arc<Inventory>) -> Result<Vec<Output>, DeliverError> {
         let size = v1::Inventory::from(&*inventory).encoded_len();
         if size > LARGEST_MESSAGE - 1024 {
             let message = format!("the inventory has {size} bytes; {LARGEST_MESSAGE} are allowed");
-            return Err(Refused { reason: "inventory-too-large", message });
+            return Err(DeliverError { reason: "inventory-too-large", message });
         }
         let digest = inventory_digest(&inventory);
         self.inventory = Some((inventory, digest));
-        Ok(self.tell())
+        Ok(self.report())
     }
 
     /// The pods that hold devices are these.
     pub fn pods(&mut self, pods: &[PodDevices]) -> Vec<Output> {
         self.pods = Some(Pods::new(pods));
-        self.tell()
+        self.report()
     }
 
     /// Says what the hub does not know yet.
-    fn tell(&mut self) -> Vec<Output> {
+    fn report(&mut self) -> Vec<Output> {
         let mut outputs = Vec::new();
         if !self.is_up() {
             return outputs;
         }
         if let Some((inventory, digest)) = &self.inventory
-            && self.told_inventory != Some(*digest)
+            && self.reported_inventory != Some(*digest)
         {
             outputs.push(Output::Send(FromAgent::Inventory(Box::new((**inventory).clone()))));
-            self.told_inventory = Some(*digest);
+            self.reported_inventory = Some(*digest);
         }
         if let Some(pods) = &self.pods
-            && self.told_pods.as_ref().map(|told| told.digest) != Some(pods.digest)
+            && self.reported_pods.as_ref().map(|told| told.digest) != Some(pods.digest)
         {
-            let change = pods.since(self.told_pods.as_ref());
+            let change = pods.since(self.reported_pods.as_ref());
             outputs.push(Output::Send(FromAgent::Pods(change)));
-            self.told_pods = Some(pods.clone());
+            self.reported_pods = Some(pods.clone());
         }
         outputs
     }
@@ -390,29 +390,29 @@ impl Link {
     fn welcome(&mut self, now: Duration, welcome: Welcome) -> Vec<Output> {
         let Welcome { epoch, inventory, pods, ping_every, .. } = welcome;
         if epoch < self.epoch {
-            let ended = Ended::OlderEpoch { hub: epoch, seen: self.epoch };
-            return vec![Output::Disconnect(ended)];
+            let error = HubError::OlderEpoch { hub: epoch, seen: self.epoch };
+            return vec![Output::Disconnect(error)];
         }
         self.epoch = epoch;
         self.phase = Phase::Up { epoch, ping_every, heard: now, pinged: now, pings: 0 };
         // The hub may have forgotten what it was told, or never have got it.
-        self.told_inventory = inventory;
-        self.told_pods = match (&self.pods, self.told_pods.take()) {
+        self.reported_inventory = inventory;
+        self.reported_pods = match (&self.pods, self.reported_pods.take()) {
             (Some(own), _) if pods == Some(own.digest) => Some(own.clone()),
             (_, Some(told)) if pods == Some(told.digest) => Some(told),
             _ => None,
         };
-        let mut outputs = self.tell();
-        let unsaid = std::mem::take(&mut self.unsaid);
-        outputs.extend(unsaid.into_iter().map(|ack| Output::Send(FromAgent::Ack(ack))));
+        let mut outputs = self.report();
+        let unsent_acks = std::mem::take(&mut self.unsent_acks);
+        outputs.extend(unsent_acks.into_iter().map(|ack| Output::Send(FromAgent::Ack(ack))));
         outputs
     }
 
     fn order(&mut self, now: Duration, epoch: u64, message: FromHub) -> Vec<Output> {
         let same = |its: u64| match its {
             _ if its == epoch => Ok(()),
-            _ if its < epoch => Err(Ended::OlderEpoch { hub: its, seen: epoch }),
-            _ => Err(Ended::Protocol(format!("an order of epoch {its} from a hub of {epoch}"))),
+            _ if its < epoch => Err(HubError::OlderEpoch { hub: its, seen: epoch }),
+            _ => Err(HubError::Protocol(format!("an order of epoch {its} from a hub of {epoch}"))),
         };
         match message {
             FromHub::Pong(_) => Vec::new(),
@@ -423,11 +423,11 @@ impl Link {
                 Err(problem) => broken(problem),
             },
             FromHub::Deliver { epoch: its, delivery } => match same(its) {
-                Err(ended) => vec![Output::Disconnect(ended)],
+                Err(error) => vec![Output::Disconnect(error)],
                 Ok(()) => self.enqueue(Order::Deliver { epoch, delivery }),
             },
             FromHub::Retire { epoch: its, place, generation } => match same(its) {
-                Err(ended) => vec![Output::Disconnect(ended)],
+                Err(error) => vec![Output::Disconnect(error)],
                 Ok(()) => self.enqueue(Order::Retire { place, generation }),
             },
         }
@@ -439,7 +439,7 @@ impl Link {
         let reads = self.reads();
         match &mut self.phase {
             Phase::Greeting { since } if now.saturating_sub(*since) > GREETING => {
-                vec![Output::Disconnect(Ended::Silent(GREETING))]
+                vec![Output::Disconnect(HubError::Silent(GREETING))]
             }
             Phase::Down | Phase::Greeting { .. } => Vec::new(),
             Phase::Up { ping_every, heard, pinged, pings, .. } => {
@@ -448,7 +448,7 @@ impl Link {
                 }
                 let silence = now.saturating_sub(*heard);
                 if silence > *ping_every * 3 {
-                    return vec![Output::Disconnect(Ended::Silent(silence))];
+                    return vec![Output::Disconnect(HubError::Silent(silence))];
                 }
                 if now.saturating_sub(*pinged) < *ping_every {
                     return Vec::new();
@@ -462,5 +462,5 @@ impl Link {
 }
 
 fn broken(problem: impl Into<String>) -> Vec<Output> {
-    vec![Output::Disconnect(Ended::Protocol(problem.into()))]
+    vec![Output::Disconnect(HubError::Protocol(problem.into()))]
 }

@@ -28,12 +28,12 @@ use crate::kubelet::device_id::ResourceNames;
 use crate::names;
 use crate::problem::{Area, Finding, Problems};
 
+pub mod api_error;
 mod known;
-pub mod refusal;
 
 pub use known::KnownPods;
 
-use refusal::Refusal;
+use api_error::ApiError;
 
 /// How many pods are asked for at once.
 const PAGE: u32 = 50;
@@ -44,7 +44,7 @@ const READ_LIMIT: Duration = Duration::from_secs(15);
 /// What we know of one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodMeta {
-    /// Which one.
+    /// Namespace, name and uid.
     pub pod: PodRef,
     /// The annotations that somebody here reads, and no others.
     pub annotations: BTreeMap<String, String>,
@@ -100,7 +100,7 @@ pub async fn follow(
                 }
             }
             Some(Err(error)) => {
-                let refusal = Refusal::of_watch(&error, "list and watch pods");
+                let refusal = ApiError::of_watch(&error, "list and watch pods");
                 problems.raise(Area::Pods, Finding::new(refusal.reason, node, refusal.message));
             }
             // The watcher never ends by itself.
@@ -134,13 +134,13 @@ pub async fn node_address(client: &Client, node: &str, problems: &Problems) -> I
                 ("not-found", message, None)
             }
             Ok(Err(error)) => {
-                let refusal = Refusal::of(&error, "get nodes");
+                let refusal = ApiError::of(&error, "get nodes");
                 (refusal.reason, refusal.message, refusal.retry_after)
             }
             Err(_late) => ("timeout", format!("no answer within {READ_LIMIT:?}"), None),
         };
         problems.raise(Area::Pods, Finding::new(reason, &subject, message));
-        tokio::time::sleep(refusal::pause(attempts, pause)).await;
+        tokio::time::sleep(api_error::pause(attempts, pause)).await;
         attempts += 1;
     }
 }

@@ -19,14 +19,14 @@ const LONGEST_LINE: usize = 1000;
 
 impl HostArgs {
     /// As the settings of discovery.
-    pub fn settings(&self) -> anyhow::Result<discover::Settings> {
+    pub fn settings(&self) -> anyhow::Result<discover::DiscoverySettings> {
         let root = self.sysroot.canonicalize();
         let root = root.with_context(|| format!("--sysroot {}", self.sysroot.display()))?;
         anyhow::ensure!(root.is_dir(), "--sysroot {}: not a directory", self.sysroot.display());
         let host = Host::at(root);
         let tools = Tools::new(host.clone(), self.tool_timeout, 16);
         let tools = (!self.no_tools).then_some(tools);
-        Ok(discover::Settings { tools, ..discover::Settings::new(host) })
+        Ok(discover::DiscoverySettings { tools, ..discover::DiscoverySettings::new(host) })
     }
 }
 

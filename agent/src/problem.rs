@@ -24,7 +24,7 @@ pub enum Area {
     Nvidia,
     /// Network cards, addresses of the host.
     Network,
-    /// Watching directories.
+    /// Watching directories for changes.
     Watch,
     /// The kubelet's pod-resources socket.
     PodResources,
@@ -36,15 +36,15 @@ pub enum Area {
     Pods,
     /// Which pod holds which device.
     Assignment,
-    /// Writing annotations.
+    /// Writing annotations of pods.
     Annotate,
     /// The stream to the coordinator.
     Link,
-    /// Writing tables.
+    /// Writing tables into volumes.
     Deliver,
 }
 
-/// One problem.
+/// A problem that lasts, as the page and the log show it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
@@ -132,7 +132,7 @@ impl Display for Area {
 // === impl Finding ===
 
 impl Finding {
-    /// A finding.
+    /// What is wrong with a subject.
     pub fn new(reason: &'static str, subject: impl Into<String>, message: impl Display) -> Self {
         Self { reason, subject: subject.into(), message: message.to_string() }
     }

@@ -42,11 +42,11 @@ const DRAIN: Duration = Duration::from_millis(1500);
 
 /// Everything that an agent has to know.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AgentSettings {
     /// Name of the Node object.
     pub node: String,
     /// How devices are found.
-    pub discover: discover::Settings,
+    pub discover: discover::DiscoverySettings,
     /// The kubelet's directory, as a path of the node.
     pub kubelet_root: String,
     /// Directory for what must survive a restart.
@@ -55,8 +55,8 @@ pub struct Settings {
     pub server_id: ServerIdSource,
     /// The resources whose devices are ours.
     pub resources: ResourceNames,
-    /// The coordinator.
-    pub coordinator: Option<link::Settings>,
+    /// How to reach the coordinator; none: the agent only annotates.
+    pub coordinator: Option<link::LinkSettings>,
     /// Where to serve the status; none: nowhere.
     pub listen: Option<SocketAddr>,
 }
@@ -70,11 +70,15 @@ pub struct Agent {
     parts: JoinSet<&'static str>,
 }
 
-// === impl Settings ===
+// === impl AgentSettings ===
 
-impl Settings {
+impl AgentSettings {
     /// An agent of this node on this host, with a state directory of its own, that talks to nobody.
-    pub fn new(node: &str, discover: discover::Settings, state_dir: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        node: &str,
+        discover: discover::DiscoverySettings,
+        state_dir: impl Into<PathBuf>,
+    ) -> Self {
         Self {
             node: node.to_owned(),
             discover,
@@ -93,7 +97,7 @@ impl Settings {
 impl Agent {
     /// Starts all parts. Agents of one process share the `directories`.
     pub async fn start(
-        settings: Settings,
+        settings: AgentSettings,
         client: Client,
         directories: Directories,
         log: LogLevel,
@@ -112,7 +116,7 @@ impl Agent {
         let (pods, pods_listed) = wiring.pods();
         let (held, heard) = wiring.kubelet(&pods, &pods_listed, &inventory);
         let server_id = wiring.server_id(&inventory);
-        wiring.annotate(annotate::Sources {
+        wiring.annotate(annotate::AnnotateInputs {
             pods: pods.clone(),
             devices: held.clone(),
             inventory: inventory.clone(),

@@ -28,13 +28,13 @@ pub use muster_program::serve::{Caller, serve};
 /// Everything that can be asked for. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// The node.
+    /// Name of the Node object.
     pub node: String,
     /// When the agent started.
     pub started: jiff::Timestamp,
     /// What names the server in rank tables, as soon as it is known.
     pub server_id: watch::Receiver<Option<String>>,
-    /// The hardware.
+    /// The latest inventory of the node.
     pub inventory: watch::Receiver<Arc<Inventory>>,
     /// Who holds what.
     pub pods: watch::Receiver<Arc<Vec<PodDevices>>>,
@@ -42,11 +42,11 @@ pub struct Status {
     pub pods_listed: watch::Receiver<bool>,
     /// The stream to the coordinator; none where there is no coordinator.
     pub link: Option<watch::Receiver<LinkStatus>>,
-    /// The tables.
+    /// Who knows the delivered tables.
     pub deliverer: Deliverer,
     /// What is wrong.
     pub problems: Problems,
-    /// All metrics.
+    /// The metrics that `/metrics` serves.
     pub registry: Arc<Registry>,
     /// The log level.
     pub log: LogLevel,
@@ -56,7 +56,7 @@ pub struct Status {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// The node.
+    /// Name of the Node object.
     pub node: String,
     /// Version of the agent.
     pub version: &'static str,
@@ -66,11 +66,11 @@ pub struct Snapshot {
     pub server_id: Option<String>,
     /// Why it is not ready, if it is not.
     pub not_ready: Option<&'static str>,
-    /// The hardware.
+    /// The node's devices, cards and addresses.
     pub inventory: Arc<Inventory>,
     /// Who holds what.
     pub pods: Arc<Vec<PodDevices>>,
-    /// The tables.
+    /// The tables on this node, delivered or refused.
     pub tables: Vec<Table>,
     /// The stream to the coordinator.
     pub link: Option<LinkStatus>,

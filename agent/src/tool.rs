@@ -59,7 +59,7 @@ pub enum ToolError {
     /// Somebody else could have changed it.
     #[error("{path} is not run: {why}")]
     Untrusted {
-        /// The tool.
+        /// The tool's path on the host.
         path: String,
         /// What is wrong with it.
         why: &'static str,
@@ -67,7 +67,7 @@ pub enum ToolError {
     /// It could not be started or read.
     #[error("{path}: {error}")]
     Io {
-        /// The tool.
+        /// The tool's path on the host.
         path: String,
         /// What the system said.
         error: std::io::Error,

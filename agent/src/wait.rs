@@ -30,13 +30,13 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-pub mod look;
+pub mod table;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-use look::{Look, NotYet};
+use table::{NotYet, TableState};
 use watch::{Watch, Woken};
 
 /// Arguments of `muster-agent wait`.
@@ -59,7 +59,7 @@ pub enum WaitError {
     /// Time is up.
     #[error("{file}: not ready after {time:.1?}: {why}", file = .file.display(), time = .after)]
     TimedOut {
-        /// The table.
+        /// The table that was waited for.
         file: PathBuf,
         /// How long was waited.
         after: Duration,
@@ -69,7 +69,7 @@ pub enum WaitError {
     /// The process was told to end.
     #[error("{file}: told to end by signal {signal} while waiting: {why}", file = .file.display())]
     Ended {
-        /// The table.
+        /// The table that was waited for.
         file: PathBuf,
         /// By which signal.
         signal: i32,
@@ -113,13 +113,13 @@ fn wait_or_end(
     loop {
         // First the watch, then the look: what comes in between wakes us.
         let nearest = watch.follow(file)?;
-        let why = match look::look(file)? {
-            Look::Complete(table) => {
+        let why = match table::read(file)? {
+            TableState::Complete(table) => {
                 let printed = table.print(file, out);
                 return printed
                     .map_err(|error| WaitError::Io { path: "standard output".into(), error });
             }
-            Look::NotYet(why) => why,
+            TableState::NotYet(why) => why,
         };
         if told.as_ref() != Some(&why) {
             let _closed = writeln!(out, "waiting for {}: {why}", file.display());
@@ -177,7 +177,7 @@ fn take_signals() -> Result<SignalFd, Errno> {
 // === impl WaitError ===
 
 impl WaitError {
-    /// One word.
+    /// The kind of error, in one word.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "timed-out",

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use muster_kube::{Name, NameError, Namespace, ObjectKey};
 use muster_program::duration;
 use muster_program::log::LogFormat;
 
-use crate::controllers::ranktable::Truth;
-use crate::placement::{Eviction, FaultPolicy};
+use crate::ranktables::DeviceSource;
+use crate::scheduling::{Eviction, FaultPolicy};
 
 const EXAMPLES: &str =
     "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG. Of several coordinators one
@@ -31,7 +32,7 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Namespace of the coordinator: its Lease, its certificates
-    #[arg(long, value_name = "NAME", default_value = "muster-system", env = "POD_NAMESPACE")]
+    #[arg(long, value_name = "NAME", default_value = "muster-system", env = "POD_NAMESPACE", value_parser = namespace)]
     pub namespace: String,
     /// What names this coordinator among others; a part of its own is added
     #[arg(long, value_name = "NAME", default_value = "muster-coordinator", env = "POD_NAME")]
@@ -58,17 +59,17 @@ pub struct Args {
     #[arg(long = "certificate-name", value_name = "NAME")]
     pub certificate_names: Vec<String>,
     /// Service account of the agents
-    #[arg(long, value_name = "NAMESPACE:NAME", default_value = "muster-system:muster-agent")]
+    #[arg(long, value_name = "NAMESPACE:NAME", default_value = "muster-system:muster-agent", value_parser = account)]
     pub agent_account: String,
     /// Namespace of the table templates
-    #[arg(long, value_name = "NAME", default_value = muster_ranktable::NAMESPACE)]
+    #[arg(long, value_name = "NAME", default_value = muster_ranktable::NAMESPACE, value_parser = namespace)]
     pub template_namespace: String,
     /// How tables reach pods that do not say it themselves
     #[arg(long, value_enum, default_value_t)]
     pub delivery: Delivery,
     /// Whose word about a pod's devices counts
     #[arg(long, value_enum, default_value_t)]
-    pub device_truth: Truth,
+    pub device_truth: DeviceSource,
     /// Image of the init container that waits for tables which agents deliver
     #[arg(long, value_name = "IMAGE", default_value = concat!("muster-agent:", env!("CARGO_PKG_VERSION")), env = "MUSTER_AGENT_IMAGE")]
     pub agent_image: String,
@@ -85,7 +86,7 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT")]
     pub di_server_url: Option<String>,
     /// The AggregatorConfig that aggregators are made from
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "di-system/aggregator-config")]
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = "di-system/aggregator-config", value_parser = key)]
     pub aggregator_config: String,
     /// The resource that the gpus of a DIJob's replicas are, where its template names no other device
     #[arg(long, value_name = "NAME", default_value = muster_dijob::names::GPU)]
@@ -109,8 +110,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME=BOOL", value_delimiter = ',', value_parser = Gate::parse)]
     pub feature_gates: Vec<Gate>,
     /// Where trainers report their progress, if TrainJobStatus is on
-    #[arg(long, value_name = "ADDRESS", default_value = "[::]:10443")]
-    pub status_server: SocketAddr,
+    #[arg(long, alias = "status-server", value_name = "ADDRESS", default_value = "[::]:10443")]
+    pub progress_server: SocketAddr,
     /// What is refused of queues, PodGroups and pods
     #[arg(long, value_enum, default_value_t)]
     pub admission: Admission,
@@ -127,7 +128,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
     /// The SchedulingShard that is obeyed while it is there, before that file. Empty: none is
-    #[arg(long, value_name = "NAME", default_value = muster_scheduler_state::live::DEFAULT_SHARD)]
+    #[arg(long, value_name = "NAME", default_value = muster_scheduler_state::live::DEFAULT_SHARD, value_parser = name_or_none)]
     pub scheduler_shard: String,
     /// How pods make room for others
     #[arg(long, value_enum, default_value_t)]
@@ -148,10 +149,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::setting)]
     pub scheduling_period: Duration,
     /// The queue of pods that name none
-    #[arg(long, value_name = "NAME", default_value = "default-queue")]
+    #[arg(long, value_name = "NAME", default_value = "default-queue", value_parser = name)]
     pub default_queue: String,
     /// Namespace of the pods that hold devices for pods that share them
-    #[arg(long, value_name = "NAME", default_value = "kai-resource-reservation")]
+    #[arg(long, value_name = "NAME", default_value = "kai-resource-reservation", value_parser = namespace)]
     pub reservation_namespace: String,
     /// Their image; it has nothing to do but to stay
     #[arg(long, value_name = "IMAGE", default_value = "busybox:latest")]
@@ -237,6 +238,28 @@ impl Gate {
     }
 }
 
+fn namespace(text: &str) -> Result<String, NameError> {
+    Namespace::parse(text).map(String::from)
+}
+
+fn name(text: &str) -> Result<String, NameError> {
+    Name::parse(text).map(String::from)
+}
+
+fn name_or_none(text: &str) -> Result<String, NameError> {
+    if text.is_empty() { Ok(String::new()) } else { name(text) }
+}
+
+fn key(text: &str) -> Result<String, NameError> {
+    text.parse::<ObjectKey>().map(|key| key.to_string())
+}
+
+fn account(text: &str) -> Result<String, String> {
+    let (of, called) = text.split_once(':').ok_or("it has the form NAMESPACE:NAME")?;
+    let account = namespace(of).and_then(|of| Ok(format!("{of}:{}", name(called)?)));
+    account.map_err(|error| error.to_string())
+}
+
 // === impl Args ===
 
 impl Args {
@@ -255,6 +278,22 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_refused_and_named() {
+        let long = "a".repeat(300);
+        let flags = ["namespace", "template-namespace", "reservation-namespace", "default-queue"];
+        for flag in
+            flags.into_iter().chain(["scheduler-shard", "agent-account", "aggregator-config"])
+        {
+            for odd in ["a/../b", "a?b", "Team", "..", long.as_str(), "a b"] {
+                let words = ["muster-coordinator".to_owned(), format!("--{flag}={odd}")];
+                let error = Args::try_parse_from(words).unwrap_err().to_string();
+                assert!(error.contains(flag) && error.contains(odd), "{error}");
+            }
+        }
+        assert!(Args::try_parse_from(["muster-coordinator", "--scheduler-shard="]).is_ok());
     }
 
     #[test]

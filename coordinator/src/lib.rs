@@ -6,26 +6,13 @@
 //!                         webhooks ◀── API server
 //! ```
 //!
-//! Of several coordinators one leads: `lead` says which. Controllers run in that one only, and everything they write
-//! goes through `write`, which knows until when that is true. All of them serve webhooks and probes, and tell agents who
-//! leads. Start reading at `run`.
+//! Of several coordinators one leads: `muster_runtime::election` says which. Controllers run in that one only, and everything
+//! they write goes through the fenced writer. All of them serve webhooks and probes, and tell agents who leads. Start reading at `run`.
 
 pub mod args;
-pub mod body;
-pub mod certs;
-pub mod conditions;
-pub mod controllers;
-pub mod diserver;
-pub mod events;
-pub mod https;
-pub mod lead;
 pub mod names;
-pub mod placement;
-pub mod reports;
+pub mod ranktables;
 pub mod run;
-pub mod status;
-pub mod templates;
-pub mod voice;
-pub mod watch;
-pub mod webhook;
-pub mod write;
+pub mod scheduling;
+pub mod serving;
+pub mod workloads;

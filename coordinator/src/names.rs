@@ -1,12 +1,12 @@
 //! Every name that others rely on: labels, annotations, field managers.
 
-pub use muster_ranktable::names::{
-    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_FILE,
-    RANKTABLE_ORDER, RANKTABLE_TEMPLATE, RANKTABLE_TIMEOUT, VOLUME, WAITER, record,
-};
+pub use muster_runtime::names::{FIELD_MANAGER, LEADER_ADDRESS, LEADER_EPOCH, LEASE};
 
-/// Field manager of what the coordinator writes.
-pub const FIELD_MANAGER: &str = "muster-coordinator";
+pub use muster_kube::rank_group::{
+    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_ORDER,
+    RANKTABLE_TEMPLATE, RANKTABLE_TIMEOUT,
+};
+pub use muster_ranktable::names::{RANKTABLE_FILE, VOLUME, WAITER, record};
 
 /// Annotation of LeaderWorkerSet's pods that says the same.
 pub const LWS_SIZE: &str = "leaderworkerset.sigs.k8s.io/size";
@@ -28,15 +28,6 @@ pub const INJECT_SCHEDULER_NAMES: &str = "muster.dev/inject-scheduler-names";
 
 /// Annotation of the first queue of a cluster while those below it are still to be made.
 pub const BOOTSTRAP: &str = "muster.dev/bootstrap";
-
-/// Name of the Lease that says which coordinator leads.
-pub const LEASE: &str = "muster-coordinator";
-
-/// Annotation of that Lease: a number that grows with every change of leader.
-pub const LEADER_EPOCH: &str = "muster.dev/epoch";
-
-/// Annotation of that Lease: where the leader's hub is, `https://host:port`.
-pub const LEADER_ADDRESS: &str = "muster.dev/leader-address";
 
 /// Name of the Service that agents, trainers and the API server call.
 pub const SERVICE: &str = "muster-coordinator";

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use muster_pipeline::Registry;
 use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_program::parts;
@@ -23,17 +24,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::certs::{Certificates, Names};
-use crate::controllers::ranktable::{self, Shown};
-use crate::controllers::{dijob, modelserving, trainjob};
-use crate::diserver;
-use crate::lead::{self, Standing};
 use crate::names;
-use crate::placement;
-use crate::status::Status;
-use crate::webhook::scheduling;
+use crate::ranktables::{self, Shown};
+use crate::scheduling;
+use crate::scheduling::admission;
+use crate::serving::certs::{Certificates, Names};
+use crate::serving::status::Status;
+use crate::workloads::dijob::server;
+use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::authenticate::Reviewer;
 use muster_hub::{self as hub, Hub, Role};
+use muster_runtime::election::{self, Leadership};
 
 mod leading;
 mod program;
@@ -66,7 +67,7 @@ pub struct Settings {
     /// Where status is served.
     pub listen: SocketAddr,
     /// Where trainers report their progress, if they may.
-    pub reports: Option<SocketAddr>,
+    pub progress: Option<SocketAddr>,
     /// The names in its certificate.
     pub names: Names,
     /// Users that are agents.
@@ -76,7 +77,9 @@ pub struct Settings {
     /// What pods get injected.
     pub injection: Injection,
     /// How tables are made.
-    pub ranktable: ranktable::Settings,
+    pub ranktable: ranktables::Settings,
+    /// The plugins that make objects of TrainJobs.
+    pub plugins: Registry,
     /// Which TrainJobs keep their runtimes.
     pub runtime_holds: HoldRule,
     /// The scheduler of TrainJobs' pods that name none.
@@ -84,11 +87,11 @@ pub struct Settings {
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.
-    pub diserver: diserver::Settings,
+    pub diserver: server::Settings,
     /// How pods are placed.
-    pub placement: placement::Settings,
+    pub placement: scheduling::Settings,
     /// What is refused of queues, PodGroups and pods.
-    pub admission: scheduling::Rules,
+    pub admission: admission::Rules,
 }
 
 /// Where a coordinator listens.
@@ -103,7 +106,7 @@ pub struct Addresses {
     /// Coordinators of DIJobs.
     pub di_server: SocketAddr,
     /// Trainers that report their progress, if they may.
-    pub reports: Option<SocketAddr>,
+    pub progress: Option<SocketAddr>,
 }
 
 /// A running coordinator.
@@ -111,7 +114,7 @@ pub struct Coordinator {
     hub: Hub,
     status: Status,
     certificates: Certificates,
-    standing: watch::Receiver<Standing>,
+    leadership: watch::Receiver<Leadership>,
     addresses: Addresses,
     stop: CancellationToken,
     parts: JoinSet<&'static str>,
@@ -126,41 +129,43 @@ impl Coordinator {
         let webhook_listener = bind("--webhooks", settings.webhooks).await?;
         let status_listener = bind("--listen", settings.listen).await?;
         let di_listener = bind("--di-server", settings.diserver.listen).await?;
-        let report_listener = match settings.reports {
-            Some(address) => Some(bind("--status-server", address).await?),
+        let progress_listener = match settings.progress {
+            Some(address) => Some(bind("--progress-server", address).await?),
             None => None,
         };
-        let reports = report_listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        let progress = progress_listener.as_ref().map(TcpListener::local_addr).transpose()?;
         let addresses = Addresses {
             hub: hub_listener.local_addr()?,
             webhooks: webhook_listener.local_addr()?,
             status: status_listener.local_addr()?,
             di_server: di_listener.local_addr()?,
-            reports,
+            progress,
         };
         let reviewer = Arc::new(Reviewer::new(client.clone(), settings.agents.clone()));
         let standby = Role::Standby { leader: None };
         let hub = Hub::new(settings.streams.clone(), standby, reviewer);
         let mut wiring = Wiring::new(settings, client);
         hub.metrics().register(&mut wiring.registry);
-        let caches = wiring.caches();
+        let plugins = wiring.settings.plugins.clone();
+        let caches = wiring.caches(&plugins);
         let (keeper, certificates) = wiring.certificates();
         wiring.hub(&hub, hub_listener, &certificates)?;
-        let rules = Arc::new(trainjob::Rules::new(pipeline(&wiring.settings, reports)));
+        let rules = pipeline(&wiring.settings, progress);
+        let rules = Arc::new(trainjob::Rules::new(plugins, rules));
         wiring.webhooks(webhook_listener, &certificates, &caches, rules.clone())?;
-        if let Some(listener) = report_listener {
-            wiring.reports(listener, &certificates)?;
+        if let Some(listener) = progress_listener {
+            wiring.progress(listener, &certificates)?;
         }
-        let standing = wiring.election(addresses.hub);
-        wiring.di_server(di_listener, caches.dijobs.clone(), standing.clone())?;
+        let leadership = wiring.election(addresses.hub);
+        wiring.di_server(di_listener, caches.dijobs.clone(), leadership.clone())?;
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
-        let servings = modelserving::Shown::default();
-        let jobs = trainjob::Shown::default();
+        let servings = modelserving::StatusView::default();
+        let jobs = trainjob::StatusView::default();
         let placement = wiring.placement(&hub, caches.live.clone());
         let scheduling = placement.1.clone();
         wiring.lead(leading::Leading {
-            standing: standing.clone(),
+            leadership: leadership.clone(),
             hub: hub.clone(),
             caches: caches.clone(),
             keeper,
@@ -176,7 +181,7 @@ impl Coordinator {
         let status = Status {
             identity: settings.identity,
             started: jiff::Timestamp::now(),
-            standing: standing.clone(),
+            leadership: leadership.clone(),
             ready,
             hub: hub.clone(),
             groups,
@@ -193,7 +198,7 @@ impl Coordinator {
             serving.await;
             "status"
         });
-        Ok(Self { hub, status, certificates, standing, addresses, stop, parts })
+        Ok(Self { hub, status, certificates, leadership, addresses, stop, parts })
     }
 
     /// The agents.
@@ -212,8 +217,8 @@ impl Coordinator {
     }
 
     /// Whether it leads.
-    pub fn standing(&self) -> &watch::Receiver<Standing> {
-        &self.standing
+    pub fn leadership(&self) -> &watch::Receiver<Leadership> {
+        &self.leadership
     }
 
     /// Where it listens.
@@ -240,7 +245,7 @@ async fn bind(flag: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// What is decided of TrainJobs, and where their trainers report.
-fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline::Settings {
+fn pipeline(settings: &Settings, progress: Option<SocketAddr>) -> muster_pipeline::Settings {
     let others = muster_pipeline::Settings::default();
     let mut schedulers = settings.placement.cluster.scheduler_names.clone();
     schedulers.extend(
@@ -253,10 +258,10 @@ fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline
     );
     muster_pipeline::Settings {
         injection: settings.injection.clone(),
-        train_job_status: reports.is_some(),
+        train_job_status: progress.is_some(),
         namespace: settings.namespace.clone(),
         status_service: names::SERVICE.to_owned(),
-        status_port: reports.map_or(others.status_port, |address| address.port()),
+        status_port: progress.map_or(others.status_port, |address| address.port()),
         status_secret: names::CERTS_SECRET.to_owned(),
         schedulers,
         default_scheduler: settings.default_scheduler.clone(),
@@ -264,8 +269,8 @@ fn pipeline(settings: &Settings, reports: Option<SocketAddr>) -> muster_pipeline
 }
 
 /// The settings of the election.
-fn election(settings: &Settings, hub: SocketAddr) -> lead::Settings {
+fn election(settings: &Settings, hub: SocketAddr) -> election::Settings {
     let address = settings.hub_address.clone().unwrap_or_else(|| format!("https://{hub}"));
-    let lead = lead::Settings::new(&settings.namespace, &settings.identity, address);
-    lead::Settings { lease: settings.lease, ..lead }
+    let lead = election::Settings::new(&settings.namespace, &settings.identity, address);
+    election::Settings { lease: settings.lease, ..lead }
 }

@@ -82,7 +82,7 @@ compile() {
     for image in "$@"; do
         chosen=$profile
         if [[ -z $chosen ]]; then
-            chosen=release
+            chosen=dist
             [[ $image != agent ]] || chosen=agent
             # Alone: built together, dependencies would get features that one of them does not need.
             cargo_build "$triple" "$chosen" "$image"

@@ -66,18 +66,18 @@ pub struct Place {
 /// A table that is where it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Where.
+    /// The pod, volume and file of the table.
     pub place: Place,
     /// Which generation of it.
     pub generation: u64,
-    /// Its content.
+    /// SHA-256 of the table's bytes.
     pub digest: Digest,
 }
 
 /// An order to put a table somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Where.
+    /// The pod, volume and file of the table.
     pub place: Place,
     /// Which generation; a lower one than what is there is refused.
     pub generation: u64,

@@ -17,9 +17,9 @@ pub use pci::PciAddress;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Vendor {
-    /// Huawei Ascend.
+    /// Huawei, with Ascend NPUs.
     Ascend,
-    /// NVIDIA.
+    /// NVIDIA, with GPUs.
     Nvidia,
 }
 
@@ -37,15 +37,15 @@ pub enum Chip {
     AscendA3,
     /// Ascend 310P: no ports.
     Ascend310p,
-    /// Ascend 310.
+    /// Ascend 310, for inference.
     Ascend310,
-    /// Ascend 310B.
+    /// Ascend 310B, for inference.
     Ascend310b,
     /// Ascend 950 (A5).
     AscendA5,
     /// Any NVIDIA GPU.
     NvidiaGpu,
-    /// Not known.
+    /// The agent could not find it out.
     #[default]
     Unknown,
 }
@@ -54,7 +54,7 @@ pub enum Chip {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "state", content = "reason", rename_all = "lowercase")]
 pub enum Health {
-    /// It works.
+    /// The device works.
     Ok,
     /// It works, and somebody should look at it.
     Degraded(String),
@@ -69,7 +69,7 @@ pub enum Health {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortState {
-    /// It has.
+    /// The port has a link.
     Up,
     /// It has not.
     Down,
@@ -92,9 +92,9 @@ pub struct Fabric {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mig {
-    /// `MIG-…`.
+    /// The slice's UUID, `MIG-…`.
     pub uuid: String,
-    /// `1g.10gb`.
+    /// Its size, such as `1g.10gb`.
     pub profile: String,
 }
 
@@ -104,7 +104,7 @@ pub struct Mig {
 pub struct Neighbour {
     /// The switch: its name, else its MAC address.
     pub switch: String,
-    /// The port.
+    /// The switch's name for its port.
     pub port: String,
 }
 
@@ -116,7 +116,7 @@ pub struct Device {
     pub vendor: Vendor,
     /// Ascend: the physical id, the N of `/dev/davinciN`. NVIDIA: the index, in order of PCI addresses.
     pub id: u32,
-    /// Its generation.
+    /// The chip's generation.
     pub chip: Chip,
     /// What its vendor calls it: `910B3`, `NVIDIA H100 80GB HBM3`. Empty when nobody has said.
     pub model: String,
@@ -130,7 +130,7 @@ pub struct Device {
     /// Ascend: the card (NPU id) and the chip on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<(u32, u32)>,
-    /// NVIDIA: `GPU-…`.
+    /// UUID of an NVIDIA GPU, `GPU-…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
     /// NVIDIA: the N of `/dev/nvidiaN`.
@@ -182,7 +182,7 @@ pub struct Device {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Nic {
-    /// `mlx5_0`.
+    /// The kernel's name of the card, such as `mlx5_0`.
     pub name: String,
     /// 1 for the first.
     pub port: u32,
@@ -214,9 +214,9 @@ pub struct Nic {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Driver {
-    /// Whose.
+    /// Whose driver it is.
     pub vendor: Vendor,
-    /// `25.2.0`.
+    /// The version as the driver prints it, such as `25.2.0`.
     pub version: String,
 }
 
@@ -224,7 +224,7 @@ pub struct Driver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuperPod {
-    /// Which.
+    /// Number of the super-pod.
     pub id: u32,
     /// The node's number in it.
     pub server_index: u32,
@@ -239,7 +239,7 @@ pub struct SuperPod {
 pub struct HostAddress {
     /// The interface; empty when nobody knows.
     pub interface: String,
-    /// The address.
+    /// An address of the host.
     pub ip: IpAddr,
 }
 
@@ -336,7 +336,7 @@ impl Health {
         !matches!(self, Self::Faulty(_))
     }
 
-    /// One word.
+    /// The health in one word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Ok => "ok",

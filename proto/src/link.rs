@@ -82,7 +82,7 @@ pub enum FromAgent {
     Pods(PodsChanged),
     /// What became of an order.
     Ack(Ack),
-    /// It lives.
+    /// The agent lives; the number comes back in a pong.
     Ping(u64),
 }
 
@@ -104,7 +104,7 @@ pub enum FromHub {
     Retire {
         /// The epoch of the hub.
         epoch: u64,
-        /// From where.
+        /// The pod, volume and file of the table.
         place: Place,
         /// This generation and older ones.
         generation: u64,
@@ -118,9 +118,9 @@ pub enum FromHub {
 /// Who an agent is and what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// See [`PROTOCOL`].
+    /// Version of the protocol that the agent speaks, [`PROTOCOL`].
     pub protocol: u32,
-    /// Its node.
+    /// Name of the agent's Node object.
     pub node: String,
     /// Of the machine.
     pub boot_id: String,
@@ -160,7 +160,7 @@ pub struct Chunk {
     pub packed_size: u64,
     /// Where the part begins.
     pub offset: u64,
-    /// The part.
+    /// A part of the packed table.
     pub bytes: Bytes,
     /// Whether it is the last.
     pub last: bool,
@@ -180,17 +180,17 @@ pub struct PodsChanged {
 /// What became of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Where.
+    /// The pod, volume and file of the table.
     pub place: Place,
-    /// Which generation.
+    /// The generation that the order named.
     pub generation: u64,
-    /// What.
-    pub outcome: Outcome,
+    /// What became of the order.
+    pub outcome: AckOutcome,
 }
 
 /// How an order ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AckOutcome {
     /// The table is there.
     Delivered(Digest),
     /// The table is gone, as asked.

@@ -7,11 +7,11 @@ use crate::device::Vendor;
 /// A pod, so that another of the same name is not taken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PodRef {
-    /// Namespace.
+    /// The pod's namespace.
     pub namespace: String,
-    /// Name.
+    /// The pod's name.
     pub name: String,
-    /// Uid.
+    /// The pod's `metadata.uid`.
     pub uid: String,
 }
 
@@ -22,7 +22,7 @@ pub struct Held {
     pub vendor: Vendor,
     /// Its id on the node, see [`Device::id`](crate::device::Device::id).
     pub id: u32,
-    /// The container.
+    /// The container that holds the device.
     pub container: String,
     /// The resource, `huawei.com/Ascend910`.
     pub resource: String,
@@ -34,7 +34,7 @@ pub struct Held {
 /// The devices of one pod, by vendor and id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodDevices {
-    /// The pod.
+    /// The pod that holds the devices.
     pub pod: PodRef,
     /// What it holds, sorted, each once.
     pub devices: Vec<Held>,

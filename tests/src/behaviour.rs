@@ -28,7 +28,7 @@ use muster_sandbox::Sandbox;
 pub use self::{
     case::{Case, Table},
     difference::difference,
-    runner::{Outcome, Target},
+    runner::{CaseOutcome, Target},
     transcript::Transcript,
 };
 

@@ -25,7 +25,7 @@ pub struct Rendered {
 /// A rule, and what breaks it.
 #[derive(Debug)]
 pub struct Finding {
-    /// The rule.
+    /// Name of the rule that was broken.
     pub rule: &'static str,
     /// What breaks it; empty: nothing does.
     pub broken: Vec<String>,

@@ -31,7 +31,7 @@ use report::{Report, at, millis};
 /// The agents' own time from an order to a table that can be read.
 const READABLE: &str = "muster_agent_readable_duration_seconds";
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "delivery", about = "How fast a table reaches every node")]
 pub struct Args {
@@ -57,7 +57,7 @@ struct Large {
     first: Arrived,
     second: Arrived,
     floor: Floor,
-    seen: readers::Seen,
+    seen: readers::ReadTable,
 }
 
 /// Measures and prints; fails when a limit is missed by more than noise.

@@ -102,7 +102,7 @@ async fn run(args: Args) -> anyhow::Result<End> {
         }
     };
     let ended = tokio::select! {
-        told = story::tell(&mut narrator, &world) => told.map(|()| End::Done),
+        told = story::run(&mut narrator, &world) => told.map(|()| End::Done),
         () = signals.come() => Ok(End::Interrupted),
     };
     if !once && matches!(ended, Ok(End::Done)) {

@@ -29,7 +29,7 @@ const P99: f64 = 100.0;
 /// Rounds of a client: what DI-engine does, one look a second, is faster here.
 const ROUNDS: usize = 5;
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "dijobs", about = "How long many callers of the DI server wait")]
 pub struct Args {
@@ -44,7 +44,7 @@ pub struct Args {
 /// Who asks, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Crowd {
-    /// Clients.
+    /// How many clients there are.
     pub clients: usize,
     /// Jobs that they share.
     pub jobs: usize,

@@ -28,7 +28,7 @@ use process::Usage;
 /// Ranks of the large table.
 const RANKS: usize = 100_000;
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "footprint", about = "What an agent costs: memory, CPU, start-up")]
 pub struct Args {

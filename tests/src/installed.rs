@@ -25,7 +25,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
-use muster_coordinator::webhook::configure::Configuration;
+use muster_coordinator::serving::webhook::configure::Configuration;
 use muster_sandbox::control::Which;
 use muster_sandbox::kubelet::{KubeletOptions, NodeSpec};
 use muster_sandbox::{Sandbox, write_private};
@@ -211,7 +211,7 @@ impl Installed {
                 format!("--listen={}", at(page)),
                 format!("--di-server={}", at(di_server)),
                 format!("--di-server-url={}", self.di_servers.address()),
-                format!("--status-server={}", at(progress)),
+                format!("--progress-server={}", at(progress)),
                 "--certificate-name=127.0.0.1".to_owned(),
             ];
             flags.extend(addresses.iter().map(|ip| format!("--certificate-name={ip}")));

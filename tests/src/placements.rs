@@ -34,7 +34,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// MiB that the coordinator may need.
 const MEMORY: f64 = 256.0;
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "placements", about = "How fast the scheduler places pods")]
 pub struct Args {

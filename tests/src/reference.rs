@@ -26,7 +26,7 @@ fn head(title: &str, about: &str) -> String {
     format!("# {title}\n\n{about} Made of the code: do not edit, run\n`{COMMAND}`.\n")
 }
 
-/// The repository.
+/// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -40,7 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Whoever has not written for so long is done.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "servings", about = "How fast many ModelServings get their tables")]
 pub struct Args {

@@ -39,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// What one core must render in a second.
 const RENDERS: f64 = 10_000.0;
 
-/// Settings.
+/// Arguments of the program.
 #[derive(Debug, clap::Parser)]
 #[command(name = "trainjobs", about = "How fast many TrainJobs become JobSets")]
 pub struct Args {
@@ -114,12 +114,12 @@ async fn compared(load: Load, plan: Plan, report: &mut Report) -> anyhow::Result
         run.writes.iter().cloned().partition(Write::is_done);
     eprintln!("the same {} writes, by a plain loop …", done.len());
     let floor = replay::replay(&done).await?;
-    tell(report, &run, &refused, &floor, done.len());
+    fill(report, &run, &refused, &floor, done.len());
     Ok((run, floor.took))
 }
 
 /// What was seen, beside the loop.
-fn tell(report: &mut Report, run: &Run, refused: &[Write], floor: &replay::Replayed, done: usize) {
+fn fill(report: &mut Report, run: &Run, refused: &[Write], floor: &replay::Replayed, done: usize) {
     report.part("from the first TrainJob to the last JobSet");
     report.time("all JobSets are there", run.took);
     report.spread("each TrainJob, from its creation to its JobSet", &run.each);

@@ -33,7 +33,7 @@ pub const CARDS: usize = 64;
 /// How many chips a card may have.
 pub const CHIPS: usize = 4;
 
-/// The library.
+/// Ascend's management library, loaded at run time.
 pub struct Dcmi {
     symbols: Symbols,
     /// Never dropped: the library's own threads may still run, and the symbols point into it.
@@ -76,7 +76,7 @@ pub enum Error {
 /// How a chip is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It works.
+    /// The device works.
     Ok,
     /// Somebody should look at it.
     Warning,
@@ -100,9 +100,9 @@ pub enum Port {
 /// A PCI function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pci {
-    /// Domain.
+    /// PCI domain, 0 on most machines.
     pub domain: u32,
-    /// Bus.
+    /// PCI bus within the domain.
     pub bus: u8,
     /// Slot, 0 to 31.
     pub slot: u8,
@@ -117,7 +117,7 @@ pub struct SuperPod {
     pub sdid: u32,
     /// How large the super-pod is.
     pub size: u32,
-    /// Which super-pod.
+    /// Number of the super-pod.
     pub id: u32,
     /// The node's number in it.
     pub server: u32,
@@ -158,7 +158,7 @@ impl Dcmi {
         Ok(dcmi)
     }
 
-    /// The cards.
+    /// Numbers of the cards that the library finds.
     pub fn cards(&self) -> Result<Vec<u32>, Error> {
         let (count, list) = self.symbols.card_list::<CARDS>()?;
         let count = usize::try_from(count).map_err(|_| Error::Odd("dcmi_get_card_list"))?;

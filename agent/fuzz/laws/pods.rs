@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muster_agent::kubelet::assign::{Known, assign as decide};
-use muster_agent::kubelet::checkpoint::{Checkpoint, Entry};
+use muster_agent::kubelet::assign::{AssignInput, assign as decide};
+use muster_agent::kubelet::checkpoint::{Checkpoint, CheckpointEntry};
 use muster_agent::kubelet::device_id::{DeviceId, ResourceName, ResourceNames};
 use muster_agent::pods::{PodMap, PodMeta};
 use muster_proto::Message;
@@ -29,7 +29,7 @@ pub fn kubelet(bytes: &[u8]) -> bool {
         }
     }
     if let Ok(answer) = ContainerAllocateResponse::decode(bytes) {
-        let entry = Entry { answer: Some(answer), ..Entry::default() };
+        let entry = CheckpointEntry { answer: Some(answer), ..CheckpointEntry::default() };
         found |= check(&entry);
     }
     if let Ok(listed) = ListPodResourcesResponse::decode(bytes) {
@@ -54,7 +54,7 @@ pub fn kubelet(bytes: &[u8]) -> bool {
     found
 }
 
-fn check(entry: &Entry) -> bool {
+fn check(entry: &CheckpointEntry) -> bool {
     assert!(ascending(&entry.ids), "an id twice");
     let told = [Vendor::Ascend, Vendor::Nvidia].map(|vendor| {
         let really = entry.really(vendor);
@@ -130,7 +130,7 @@ pub fn assign(bytes: &[u8]) -> bool {
     let inventory = lines.next().and_then(|line| serde_json::from_str(line).ok());
     let (inventory, resources): (Inventory, _) =
         (inventory.unwrap_or_default(), ResourceNames::default());
-    let known = Known {
+    let known = AssignInput {
         pods: &pods,
         listed: listed.as_ref(),
         checkpoint: checkpoint.as_ref(),

@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use muster_agent::deliver::unpack::{UnpackError, unpack as unpack_to};
 use muster_agent::deliver::{check_place, records};
-use muster_agent::wait::look::{NotYet, check};
+use muster_agent::wait::table::{NotYet, check};
 use muster_program::duration;
 use muster_proto::delivery::{Digest, Place, generation_file, seal};
 use serde_json::Value;

@@ -26,7 +26,7 @@ struct Labels {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers them.
+    /// New metrics, registered under their names.
     pub fn register(registry: &mut Registry) -> Self {
         let results = Family::default();
         let help = "Annotations sent to the API, by what became of them";

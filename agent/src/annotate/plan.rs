@@ -7,7 +7,7 @@ use muster_proto::annotation::{KEY, PodRanktable};
 use muster_proto::pod::PodRef;
 use tokio::time::Instant;
 
-use crate::pods::refusal::{self, Refusal};
+use crate::pods::api_error::{self, ApiError};
 use crate::pods::{PodMap, PodMeta};
 
 /// How long the watch may take to show what was written, until it is written once more.
@@ -19,19 +19,19 @@ const FORBIDDEN: Duration = Duration::from_secs(5);
 /// A write that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The pod.
+    /// The pod that gets the annotation.
     pub pod: PodRef,
-    /// The annotation.
+    /// The annotation's value.
     pub text: String,
 }
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// It is there.
     Applied,
     /// The API said no.
-    Refused(Refusal),
+    Refused(ApiError),
     /// There was no answer.
     Late,
 }
@@ -56,16 +56,16 @@ enum Stage {
     /// To be written at this time.
     Due(Instant),
     /// Under way; `stale`: meanwhile another text is wanted.
-    Flying { stale: bool },
+    InFlight { stale: bool },
     /// Written, and to be seen in the watch by this time.
     Written(Instant),
 }
 
-// === impl Outcome ===
+// === impl WriteOutcome ===
 
-impl Outcome {
+impl WriteOutcome {
     /// One word for metrics.
-    pub fn word(&self) -> &'static str {
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::Applied => "applied",
             Self::Refused(refusal) => refusal.reason,
@@ -78,7 +78,7 @@ impl Outcome {
 
 impl Plan {
     /// These annotations should be there, and these pods are. Returns the pods that need no longer be thought of.
-    pub fn want(
+    pub fn set_desired(
         &mut self,
         wanted: Vec<(PodRef, PodRanktable)>,
         pods: &PodMap,
@@ -92,7 +92,7 @@ impl Plan {
             if there.is_some_and(|text| PodRanktable::parse(text).as_ref() == Ok(&table)) {
                 match known {
                     // It is not known yet whether the write under way will leave it so.
-                    Some(task) if matches!(task.stage, Stage::Flying { .. }) => {
+                    Some(task) if matches!(task.stage, Stage::InFlight { .. }) => {
                         self.0.insert(pod, task.wanting(table.write(), there, now));
                     }
                     known => left.extend(known.map(|task| (pod, task))),
@@ -127,7 +127,7 @@ impl Plan {
             .collect();
         ready.sort_by_key(|(at, pod, _)| (*at, (*pod).clone()));
         let take = |(_, pod, task): (Instant, &PodRef, &mut Task)| {
-            task.stage = Stage::Flying { stale: false };
+            task.stage = Stage::InFlight { stale: false };
             Write { pod: pod.clone(), text: task.text.clone() }
         };
         ready.into_iter().take(most).map(take).collect()
@@ -137,24 +137,24 @@ impl Plan {
     pub fn next(&self) -> Option<Instant> {
         let at = |task: &Task| match task.stage {
             Stage::Due(at) | Stage::Written(at) => Some(at),
-            Stage::Flying { .. } => None,
+            Stage::InFlight { .. } => None,
         };
         self.0.values().filter_map(at).min()
     }
 
     /// A write has ended. Returns since when its text was wanted, if it is there now for the first time.
-    pub fn done(&mut self, pod: &PodRef, outcome: &Outcome, now: Instant) -> Option<Instant> {
+    pub fn done(&mut self, pod: &PodRef, outcome: &WriteOutcome, now: Instant) -> Option<Instant> {
         // Nobody wants it any more.
         let task = self.0.get_mut(pod)?;
-        let stale = task.stage == Stage::Flying { stale: true };
+        let stale = task.stage == Stage::InFlight { stale: true };
         match outcome {
-            Outcome::Applied => {
+            WriteOutcome::Applied => {
                 task.attempts = 0;
                 task.stage = if stale { Stage::Due(now) } else { Stage::Written(now + ECHO) };
                 (!stale).then_some(task.since)
             }
-            Outcome::Refused(refusal) => {
-                let mut pause = refusal::pause(task.attempts, refusal.retry_after);
+            WriteOutcome::Refused(refusal) => {
+                let mut pause = api_error::pause(task.attempts, refusal.retry_after);
                 if matches!(refusal.code, 401 | 403) {
                     pause = pause.max(FORBIDDEN);
                 }
@@ -162,8 +162,8 @@ impl Plan {
                 task.stage = Stage::Due(now + pause);
                 None
             }
-            Outcome::Late => {
-                task.stage = Stage::Due(now + refusal::pause(task.attempts, None));
+            WriteOutcome::Late => {
+                task.stage = Stage::Due(now + api_error::pause(task.attempts, None));
                 task.attempts = task.attempts.saturating_add(1);
                 None
             }
@@ -191,7 +191,7 @@ impl Task {
         let since = if changed { now } else { self.since };
         let moved = there != self.there.as_ref();
         let stage = match self.stage {
-            Stage::Flying { stale } => Stage::Flying { stale: stale || changed },
+            Stage::InFlight { stale } => Stage::InFlight { stale: stale || changed },
             // Somebody wrote something else after us, or something else is wanted now.
             Stage::Written(_) if changed || moved => Stage::Due(now),
             // A pause stays, also for a new text: the API asked for it.

@@ -18,9 +18,9 @@ use super::metrics::Metrics;
 use super::records::RecordsFile;
 use super::target::Volumes;
 use super::writer::{WriteError, Writer};
-use super::{Decision, PodFacts, Refusal, check_packed, check_place};
+use super::{Decision, OrderError, PodFacts, check_packed, check_place};
 use crate::host::Host;
-use crate::link::Refused;
+use crate::link::DeliverError;
 use crate::problem::Problems;
 
 /// How many tables are written at once.
@@ -43,7 +43,7 @@ pub trait PodFactsSource: Send + Sync {
 
 /// How tables are delivered.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct DeliverySettings {
     /// The kubelet's directory on the node.
     pub kubelet: String,
     /// The agent's own directory, as a path of this process.
@@ -63,7 +63,7 @@ pub struct Deliverer {
 }
 
 struct Inner {
-    settings: Settings,
+    settings: DeliverySettings,
     pods: Arc<dyn PodFactsSource>,
     ledger: Arc<Ledger>,
     metrics: Metrics,
@@ -71,9 +71,9 @@ struct Inner {
     slots: Arc<Semaphore>,
 }
 
-// === impl Settings ===
+// === impl DeliverySettings ===
 
-impl Default for Settings {
+impl Default for DeliverySettings {
     fn default() -> Self {
         Self {
             kubelet: "/var/lib/kubelet".to_owned(),
@@ -85,9 +85,9 @@ impl Default for Settings {
     }
 }
 
-// === impl Refused ===
+// === impl DeliverError ===
 
-impl Refused {
+impl DeliverError {
     fn internal(error: impl std::fmt::Display) -> Self {
         Self { reason: "internal", message: format!("writing a table: {error}") }
     }
@@ -98,13 +98,13 @@ impl Refused {
     }
 }
 
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
+impl From<OrderError> for DeliverError {
+    fn from(refusal: OrderError) -> Self {
         Self { reason: refusal.reason(), message: refusal.to_string() }
     }
 }
 
-impl From<WriteError> for Refused {
+impl From<WriteError> for DeliverError {
     fn from(error: WriteError) -> Self {
         Self { reason: error.reason(), message: error.to_string() }
     }
@@ -122,7 +122,7 @@ impl Deliverer {
     /// For the pods of a host. Reads what was delivered before.
     pub fn new(
         host: Host,
-        settings: Settings,
+        settings: DeliverySettings,
         pods: Arc<dyn PodFactsSource>,
         problems: Problems,
         metrics: Metrics,
@@ -147,7 +147,7 @@ impl Deliverer {
         epoch: u64,
         delivery: Delivery,
         packed: Bytes,
-    ) -> Result<Delivered, Refused> {
+    ) -> Result<Delivered, DeliverError> {
         let begun = Instant::now();
         let metrics = &self.inner.metrics;
         let result = self.follow(epoch, &delivery, packed, begun).await;
@@ -157,7 +157,7 @@ impl Deliverer {
             Err(refused) => metrics.count(refused.reason),
         }
         let Delivery { place, generation, digest, .. } = delivery;
-        self.inner.ledger.told(&place, result.as_ref().err());
+        self.inner.ledger.report(&place, result.as_ref().err());
         result.map(|_| Delivered { place, generation, digest })
     }
 
@@ -167,7 +167,7 @@ impl Deliverer {
         delivery: &Delivery,
         packed: Bytes,
         ordered: Instant,
-    ) -> Result<&'static str, Refused> {
+    ) -> Result<&'static str, DeliverError> {
         let inner = &self.inner;
         let place = &delivery.place;
         check_place(place)?;
@@ -180,7 +180,7 @@ impl Deliverer {
             let decision = inner.ledger.decide(epoch, delivery, pod.as_ref());
             let waited = begun.elapsed();
             match decision {
-                Decision::Refuse(Refusal::UnknownPod(_))
+                Decision::Refuse(OrderError::UnknownPod(_))
                     if waited < inner.settings.pod_patience => {}
                 Decision::Refuse(refusal) => return Err(refusal.into()),
                 Decision::Write | Decision::AlreadyThere => {
@@ -206,22 +206,22 @@ impl Deliverer {
         packed: Bytes,
         ordered: Instant,
         turn: OwnedMutexGuard<()>,
-    ) -> Result<(Result<&'static str, WriteError>, OwnedMutexGuard<()>), Refused> {
+    ) -> Result<(Result<&'static str, WriteError>, OwnedMutexGuard<()>), DeliverError> {
         let weight = if packed.len() > LARGE { AT_ONCE } else { 1 };
         let slot = self.inner.slots.clone().acquire_many_owned(weight).await;
-        let slot = slot.map_err(Refused::internal)?;
+        let slot = slot.map_err(DeliverError::internal)?;
         let ledger = self.inner.ledger.clone();
         let work = tokio::task::spawn_blocking(move || {
             let result = ledger.write(&delivery, &packed, ordered);
             drop(slot);
             (result, turn)
         });
-        work.await.map_err(Refused::internal)
+        work.await.map_err(DeliverError::internal)
     }
 
     /// Removes a table of this generation or an older one, if it is still the one that was delivered, and forgets it.
     /// One that is not there is as good as removed.
-    pub async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
+    pub async fn retire(&self, place: &Place, generation: u64) -> Result<(), DeliverError> {
         let turn = self.turn(place).await;
         let record = self.inner.ledger.record(place);
         let Some(record) = record.filter(|record| record.generation <= generation) else {
@@ -234,10 +234,10 @@ impl Deliverer {
             result
         });
         let result = match work.await {
-            Ok(result) => result.map_err(Refused::from),
-            Err(error) => Err(Refused::internal(error)),
+            Ok(result) => result.map_err(DeliverError::from),
+            Err(error) => Err(DeliverError::internal(error)),
         };
-        self.inner.ledger.told(place, result.as_ref().err());
+        self.inner.ledger.report(place, result.as_ref().err());
         result.map(drop)
     }
 

@@ -13,7 +13,7 @@ use super::metrics::Metrics;
 use super::records::RecordsFile;
 use super::writer::{WriteError, Writer};
 use super::{Decision, PodFacts, Record, Records, check_place, decide};
-use crate::link::Refused;
+use crate::link::DeliverError;
 use crate::problem::{Area, Finding, Problems};
 
 /// How many places are listed that never got a table.
@@ -23,14 +23,14 @@ const MOST_REFUSED: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Table {
-    /// Where.
+    /// The pod, volume and file of the table.
     #[serde(flatten)]
     pub place: Place,
     /// Which generation is there; none: no table yet.
     pub generation: Option<u64>,
-    /// Its content.
+    /// SHA-256 of the table's bytes, if it was delivered.
     pub digest: Option<Digest>,
-    /// Its length.
+    /// The file's length, if it was delivered.
     pub bytes: Option<u64>,
     /// Since when, in seconds of the epoch.
     pub since: Option<i64>,
@@ -234,7 +234,7 @@ impl Ledger {
     }
 
     /// An order was followed, or not.
-    pub(super) fn told(&self, place: &Place, error: Option<&Refused>) {
+    pub(super) fn report(&self, place: &Place, error: Option<&DeliverError>) {
         let mut errors = self.errors.lock();
         match error {
             None => {
@@ -242,7 +242,7 @@ impl Ledger {
                 self.problems.clear(Area::Deliver, &place.to_string());
             }
             Some(late) if late.is_late() => tracing::info!(%place, "{late}"),
-            Some(Refused { reason, message }) => {
+            Some(DeliverError { reason, message }) => {
                 let known = errors.contains_key(place) || errors.len() < MOST_REFUSED;
                 // A name that was refused is somebody's mistake and may have any length.
                 let sane = check_place(place).is_ok();

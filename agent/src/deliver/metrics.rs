@@ -14,14 +14,14 @@ const SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.04, 0.1, 0.5, 
 /// What is counted. Copies share the numbers.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    orders: Family<Outcome, Counter>,
+    orders: Family<OrderLabels, Counter>,
     duration: Histogram,
     readable: Histogram,
     bytes: Counter,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OrderLabels {
     result: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Shows them.
+    /// Registers the metrics under their names.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Orders to deliver a table, by result: written, already-there, or why not";
         registry.register("deliveries", help, self.orders.clone());
@@ -54,7 +54,7 @@ impl Metrics {
     }
 
     pub(super) fn count(&self, result: &'static str) {
-        self.orders.get_or_create(&Outcome { result }).inc();
+        self.orders.get_or_create(&OrderLabels { result }).inc();
     }
 
     pub(super) fn took(&self, time: Duration) {

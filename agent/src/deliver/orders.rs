@@ -4,7 +4,7 @@ use bytes::Bytes;
 use muster_proto::delivery::{Delivered, Delivery, Place};
 
 use super::Deliverer;
-use crate::link::{Deliver, Refused};
+use crate::link::{Deliver, DeliverError};
 
 impl Deliver for Deliverer {
     async fn deliver(
@@ -12,11 +12,11 @@ impl Deliver for Deliverer {
         epoch: u64,
         delivery: Delivery,
         packed: Bytes,
-    ) -> Result<Delivered, Refused> {
+    ) -> Result<Delivered, DeliverError> {
         Deliverer::deliver(self, epoch, delivery, packed).await
     }
 
-    async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
+    async fn retire(&self, place: &Place, generation: u64) -> Result<(), DeliverError> {
         Deliverer::retire(self, place, generation).await
     }
 

@@ -34,7 +34,7 @@ const MOST_CHANGES: usize = 128 * 1024;
 /// The form of the file.
 const VERSION: u32 = 1;
 
-/// The file.
+/// The file `delivered.json`.
 #[derive(Debug)]
 pub struct RecordsFile {
     directory: PathBuf,
@@ -49,14 +49,14 @@ struct End {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct RecordsHeader {
     version: u32,
     epoch: u64,
-    tables: Vec<Entry>,
+    tables: Vec<TableLine>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
+struct TableLine {
     #[serde(flatten)]
     place: Place,
     record: Record,
@@ -64,7 +64,7 @@ struct Entry {
 
 /// A line behind the first; no record: it is forgotten.
 #[derive(Serialize, Deserialize)]
-struct Change {
+struct ChangeLine {
     #[serde(flatten)]
     place: Place,
     record: Option<Record>,
@@ -74,19 +74,19 @@ struct Change {
 pub fn parse(text: &[u8]) -> Result<Records, String> {
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
-    let Written { version, epoch, tables } =
+    let RecordsHeader { version, epoch, tables } =
         serde_json::from_slice(first).map_err(|error| error.to_string())?;
     if version != VERSION {
         return Err(format!("version {version} is not {VERSION}"));
     }
     let mut records = Records::default();
     records.saw(epoch);
-    for Entry { place, record } in tables.into_iter().take(MOST) {
+    for TableLine { place, record } in tables.into_iter().take(MOST) {
         check_place(&place).map_err(|refusal| refusal.to_string())?;
         records.set(place, record);
     }
     for line in lines.filter(|line| line.ends_with(b"\n")) {
-        let Change { place, record } =
+        let ChangeLine { place, record } =
             serde_json::from_slice(line).map_err(|error| error.to_string())?;
         check_place(&place).map_err(|refusal| refusal.to_string())?;
         match record {
@@ -103,9 +103,9 @@ pub fn parse(text: &[u8]) -> Result<Records, String> {
 /// What the file shall say, at most [`MOST`] tables.
 pub fn print(records: &Records) -> Result<Vec<u8>, serde_json::Error> {
     let entry =
-        |(place, record): (&Place, &Record)| Entry { place: place.clone(), record: *record };
+        |(place, record): (&Place, &Record)| TableLine { place: place.clone(), record: *record };
     let tables = records.iter().take(MOST).map(entry).collect();
-    line(&Written { version: VERSION, epoch: records.epoch(), tables })
+    line(&RecordsHeader { version: VERSION, epoch: records.epoch(), tables })
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
@@ -122,7 +122,7 @@ impl RecordsFile {
         Self { directory: directory.into(), end: None }
     }
 
-    /// Its path.
+    /// Where the file is.
     pub fn path(&self) -> PathBuf {
         self.directory.join("delivered.json")
     }
@@ -169,7 +169,7 @@ impl RecordsFile {
     fn add(&mut self, records: &Records, place: &Place) -> io::Result<bool> {
         // After a write that failed, the end is not where it should be.
         let Some(mut end) = self.end.take() else { return Ok(false) };
-        let line = line(&Change { place: place.clone(), record: records.get(place).copied() })?;
+        let line = line(&ChangeLine { place: place.clone(), record: records.get(place).copied() })?;
         end.changes += line.len();
         // It has no name any more if somebody has removed it.
         if end.changes > MOST_CHANGES || end.file.metadata()?.nlink() == 0 {

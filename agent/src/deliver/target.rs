@@ -43,7 +43,7 @@ pub struct Volumes {
 #[derive(Debug)]
 pub struct Volume {
     pods: OwnedFd,
-    /// The directory.
+    /// The volume's directory, opened beneath the pod's.
     pub directory: OwnedFd,
     /// What it is.
     pub stat: FileStat,

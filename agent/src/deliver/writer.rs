@@ -128,7 +128,7 @@ impl Writer {
         let group = group.unwrap_or(volume.stat.st_gid);
         sweep(&volume, &place.file)?;
         for name in [place.file.as_str(), second_name.as_str()] {
-            if look(&volume, name)?.is_some_and(|found| kind(&found) == SFlag::S_IFDIR) {
+            if stat(&volume, name)?.is_some_and(|found| kind(&found) == SFlag::S_IFDIR) {
                 return Err(WriteError::NotAFile(name.to_owned()));
             }
         }
@@ -162,14 +162,14 @@ impl Writer {
     /// Whether the file that was written is where it was put, untouched.
     pub fn is_there(&self, place: &Place, print: &Print) -> Result<bool, WriteError> {
         let volume = self.volumes.open(place)?;
-        Ok(look(&volume, &place.file)?.is_some_and(|found| Print::of(&found) == *print))
+        Ok(stat(&volume, &place.file)?.is_some_and(|found| Print::of(&found) == *print))
     }
 
     /// Removes a table that was written, and its generation. What is not ours stays; says whether it was ours.
     pub fn remove(&self, place: &Place, print: &Print) -> Result<bool, WriteError> {
         let volume = self.volumes.open(place)?;
         sweep(&volume, &place.file)?;
-        let ours = look(&volume, &place.file)?.is_some_and(|found| Print::of(&found) == *print);
+        let ours = stat(&volume, &place.file)?.is_some_and(|found| Print::of(&found) == *print);
         if ours {
             // The generation first: a table without one is no news, one without a table is.
             let second = generation_file(&place.file);
@@ -184,7 +184,7 @@ impl Writer {
     }
 }
 
-fn look(volume: &Volume, name: &str) -> Result<Option<FileStat>, WriteError> {
+fn stat(volume: &Volume, name: &str) -> Result<Option<FileStat>, WriteError> {
     match fstatat(&volume.directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::ENOENT) => Ok(None),
@@ -200,7 +200,7 @@ fn hold(volume: &Volume, name: &str) -> Option<OwnedFd> {
 
 /// Takes back what was placed, if it is still that.
 fn withdraw(volume: &Volume, name: &str, print: &Print) {
-    if let Ok(Some(found)) = look(volume, name)
+    if let Ok(Some(found)) = stat(volume, name)
         && Print::of(&found) == *print
     {
         // Best effort: there is an error already.
@@ -219,7 +219,7 @@ fn sweep(volume: &Volume, file: &str) -> Result<(), WriteError> {
     let me = geteuid().as_raw();
     for name in left.into_iter().take(MOST_LEFTOVERS) {
         let ours = |found: FileStat| kind(&found) == SFlag::S_IFREG && found.st_uid == me;
-        if look(volume, &name)?.is_some_and(ours) {
+        if stat(volume, &name)?.is_some_and(ours) {
             // It may go by itself; if not, the next delivery tries again.
             let _gone = unlinkat(&volume.directory, name.as_str(), UnlinkatFlags::NoRemoveDir);
         }
@@ -283,7 +283,7 @@ impl<'a> Temporary<'a> {
         })?;
         self.placed = true;
         let print = Print::of(&self.stat()?);
-        match look(self.volume, name)? {
+        match stat(self.volume, name)? {
             Some(found) if Print::of(&found) == print => Ok(print),
             _ => Err(WriteError::FileSwapped(name.to_owned())),
         }
@@ -316,7 +316,7 @@ impl Print {
 // === impl WriteError ===
 
 impl WriteError {
-    /// For `map_err`.
+    /// A function for `map_err`.
     pub(super) fn system(doing: &'static str) -> impl Fn(Errno) -> Self {
         move |error| Self::System { doing, error }
     }

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   files ───────────────┐
-//!   npu-smi, hccn_tool ──┼─▶ Facts ─▶ merge (pure) ─▶ Part
+//!   npu-smi, hccn_tool ──┼─▶ Facts ─▶ merge (pure) ─▶ SourceReport
 //!   libdcmi (feature) ───┘     ▲
-//!                              └─ slow facts are kept between looks
+//!                              └─ slow facts are kept between scans
 //! ```
 //!
-//! Health and links are asked in every look. What hardly ever changes (numbers, topology, addresses, the place in
-//! a super-pod) is owed again when the devices, the driver or `hccn.conf` change, or when it has become old, and asked
-//! in each look until it is answered. Until then the last answer counts: a tool that hangs takes nothing from devices that
+//! Health and links are asked in every full scan. What hardly ever changes (numbers, topology, addresses, the place in
+//! a super-pod) becomes stale when the devices, the driver or `hccn.conf` change, or when it has become old, and asked
+//! in each full scan until it is answered. Until then the last answer counts: a tool that hangs takes nothing from devices that
 //! are still there. A source that fails is a finding; what the others said stays.
 //!
 //! Start reading at [`mod@merge`].
@@ -32,11 +32,11 @@ use jiff::{SignedDuration, Timestamp};
 use muster_proto::device::{Chip, Device, Health};
 use parking_lot::Mutex;
 
-use self::ask::{Answers, Ask, Troubles};
+use self::ask::{Answers, Ask, AskErrors};
 use self::files::Files;
 use self::merge::{Facts, list, merge};
 use self::parse::{conf::Conf, hccn, spod::Spod};
-use super::Part;
+use super::SourceReport;
 use crate::problem::Finding;
 use crate::tool::Tools;
 
@@ -48,10 +48,10 @@ const REFRESH_AFTER: SignedDuration = SignedDuration::from_mins(10);
 pub struct Ascend {
     refresh_after: SignedDuration,
     facts: Facts,
-    /// What the facts are of, when slow ones were last owed, and which of them still are.
+    /// What the facts are of, when slow ones last became stale, and which of them still are.
     of: Option<Subject>,
     asked: Option<Timestamp>,
-    owed: Owed,
+    stale: Stale,
     /// Devices as they were when their files were last there. Who is gone stays a fault until it comes back
     /// or the agent starts anew.
     seen: Mutex<BTreeMap<u32, Device>>,
@@ -69,7 +69,7 @@ struct Subject {
 
 /// Slow facts that are to be asked, in each look until they are answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Owed {
+struct Stale {
     numbers: bool,
     topo: bool,
     ip: BTreeSet<u32>,
@@ -80,7 +80,7 @@ struct Owed {
 
 /// What the library has told in this look, so that tools need not be asked.
 #[derive(Debug, Default)]
-struct Told {
+struct LibraryAnswers {
     /// The chips, their numbers and their health.
     chips: bool,
     /// Addresses of these devices.
@@ -105,7 +105,7 @@ impl Ascend {
             facts: Facts::default(),
             of: None,
             asked: None,
-            owed: Owed::default(),
+            stale: Stale::default(),
             seen: Mutex::default(),
             #[cfg(feature = "dcmi")]
             library: library::Library::default(),
@@ -120,8 +120,8 @@ impl Ascend {
     }
 
     /// What files say now, with what tools said in the last look. Asks nobody.
-    pub fn quick(&self, files: &Files) -> Part {
-        self.tell(files, &self.facts)
+    pub fn scan_files(&self, files: &Files) -> SourceReport {
+        self.report(files, &self.facts)
     }
 
     /// Whether tools should be asked soon: devices, driver or `hccn.conf` are not those that they were asked about.
@@ -133,30 +133,30 @@ impl Ascend {
     }
 
     /// What files, tools and the library say. `now` tells how old slow facts are. Reads no files of drivers.
-    pub async fn look(&mut self, files: &Files, tools: &Tools, now: Timestamp) -> Part {
+    pub async fn scan_all(&mut self, files: &Files, tools: &Tools, now: Timestamp) -> SourceReport {
         if files.ids.is_empty() {
             // Nobody to ask about. Who was seen before is gone.
             (self.facts, self.of, self.asked) = (Facts::default(), None, None);
-            return self.tell(files, &Facts::default());
+            return self.report(files, &Facts::default());
         }
-        self.owe(files, now);
-        let mut troubles = Troubles::default();
+        self.mark_stale(files, now);
+        let mut errors = AskErrors::default();
         self.facts.asked = true;
         #[cfg(feature = "dcmi")]
-        let told = self.library.ask(files, tools, &mut self.facts, &mut troubles).await;
+        let answers = self.library.ask(files, tools, &mut self.facts, &mut errors).await;
         #[cfg(not(feature = "dcmi"))]
-        let told = Told::default();
+        let answers = LibraryAnswers::default();
         let ask = Ask::new(tools, &files.driver);
-        self.ask_chips(files, &ask, &told, &mut troubles).await;
-        let refused = self.ask_ports(files, &ask, &told, &mut troubles).await;
-        let mut part = self.tell(files, &self.facts);
-        part.findings.extend(troubles.findings());
-        part.findings.extend(refused);
-        part
+        self.ask_chips(files, &ask, &answers, &mut errors).await;
+        let refused = self.ask_ports(files, &ask, &answers, &mut errors).await;
+        let mut report = self.report(files, &self.facts);
+        report.findings.extend(errors.findings());
+        report.findings.extend(refused);
+        report
     }
 
     /// Notes which slow facts must be asked again; forgets those of devices that are gone.
-    fn owe(&mut self, files: &Files, now: Timestamp) {
+    fn mark_stale(&mut self, files: &Files, now: Timestamp) {
         let subject = Subject::of(files);
         let young = |asked: Timestamp| {
             let age = now.duration_since(asked);
@@ -169,7 +169,7 @@ impl Ascend {
         if !same || !self.asked.is_some_and(young) {
             self.of = Some(subject);
             self.asked = Some(now);
-            self.owed = Owed::all(&files.ids);
+            self.stale = Stale::all(&files.ids);
         }
     }
 
@@ -178,25 +178,25 @@ impl Ascend {
         &mut self,
         files: &Files,
         ask: &Ask<'_>,
-        told: &Told,
-        troubles: &mut Troubles,
+        answers: &LibraryAnswers,
+        errors: &mut AskErrors,
     ) {
-        let (facts, owed) = (&mut self.facts, &mut self.owed);
-        if told.chips {
+        let (facts, stale) = (&mut self.facts, &mut self.stale);
+        if answers.chips {
             facts.of.clone_from(&files.ids);
-            owed.numbers = false;
+            stale.numbers = false;
         }
-        let info = async { if told.chips { None } else { Some(ask.info().await) } };
-        let numbers = async { if owed.numbers { Some(ask.numbers().await) } else { None } };
-        let topo = async { if owed.topo { Some(ask.topo(files.chip()).await) } else { None } };
+        let info = async { if answers.chips { None } else { Some(ask.info().await) } };
+        let numbers = async { if stale.numbers { Some(ask.numbers().await) } else { None } };
+        let topo = async { if stale.topo { Some(ask.topo(files.chip()).await) } else { None } };
         let (info, numbers, topo) = tokio::join!(info, numbers, topo);
         match info {
             Some(Ok(rows)) => {
                 facts.rows = Some(rows);
                 facts.of.clone_from(&files.ids);
             }
-            Some(Err(trouble)) => {
-                troubles.add("npu-smi", "info", &trouble, None);
+            Some(Err(error)) => {
+                errors.add("npu-smi", "info", &error, None);
                 for row in facts.rows.iter_mut().flatten() {
                     row.health = Health::Unknown;
                 }
@@ -204,13 +204,13 @@ impl Ascend {
             None => {}
         }
         match numbers {
-            Some(Ok(numbers)) => (facts.numbers, owed.numbers) = (Some(numbers), false),
-            Some(Err(trouble)) => troubles.add("npu-smi", "info -m", &trouble, None),
+            Some(Ok(numbers)) => (facts.numbers, stale.numbers) = (Some(numbers), false),
+            Some(Err(error)) => errors.add("npu-smi", "info -m", &error, None),
             None => {}
         }
         match topo {
-            Some(Ok(topo)) => (facts.topo, owed.topo) = (Some(topo), false),
-            Some(Err(trouble)) => troubles.add("npu-smi", "info -t topo", &trouble, None),
+            Some(Ok(topo)) => (facts.topo, stale.topo) = (Some(topo), false),
+            Some(Err(error)) => errors.add("npu-smi", "info -t topo", &error, None),
             None => {}
         }
     }
@@ -221,8 +221,8 @@ impl Ascend {
         &mut self,
         files: &Files,
         ask: &Ask<'_>,
-        told: &Told,
-        troubles: &mut Troubles,
+        answers: &LibraryAnswers,
+        errors: &mut AskErrors,
     ) -> Option<Finding> {
         let chip = self.facts.chip(files);
         if !chip.has_port() {
@@ -233,14 +233,14 @@ impl Ascend {
         let cards = placed.iter().filter(|(id, _)| files.ids.contains(id));
         let cards: BTreeMap<(u32, u32), u32> =
             cards.map(|(id, row)| ((row.npu, row.chip), *id)).collect();
-        let (facts, owed) = (&mut self.facts, &mut self.owed);
+        let (facts, stale) = (&mut self.facts, &mut self.stale);
         if !cards.is_empty() {
             facts.spod.retain(|card, _| cards.contains_key(card));
         }
-        for (_, id) in cards.iter().filter(|(card, _)| told.spod.contains(card)) {
-            owed.spod.remove(id);
+        for (_, id) in cards.iter().filter(|(card, _)| answers.spod.contains(card)) {
+            stale.spod.remove(id);
         }
-        owed.ip.retain(|id| !told.ip.contains(id));
+        stale.ip.retain(|id| !answers.ip.contains(id));
         let all: Vec<u32> = files.ids.iter().copied().collect();
         // A port without an address may get one at any time: it is asked again in each look.
         let has = |known: &BTreeMap<u32, Option<IpAddr>>, id: &u32| {
@@ -250,10 +250,11 @@ impl Ascend {
         let of = |wanted: &dyn Fn(&u32) -> bool| -> Vec<u32> {
             all.iter().copied().filter(|id| wanted(id)).collect()
         };
-        let ip = of(&|id| !told.ip.contains(id) && (owed.ip.contains(id) || !has(&facts.ip, id)));
-        let vnic = of(&|id| super_pod && (owed.vnic.contains(id) || !has(&facts.vnic, id)));
-        let lldp = of(&|id| owed.lldp.contains(id));
-        let places = cards.iter().filter(|(_, id)| super_pod && owed.spod.contains(id));
+        let ip =
+            of(&|id| !answers.ip.contains(id) && (stale.ip.contains(id) || !has(&facts.ip, id)));
+        let vnic = of(&|id| super_pod && (stale.vnic.contains(id) || !has(&facts.vnic, id)));
+        let lldp = of(&|id| stale.lldp.contains(id));
+        let places = cards.iter().filter(|(_, id)| super_pod && stale.spod.contains(id));
         let places: Vec<(u32, u32)> = places.map(|(card, _)| *card).collect();
         let (link, ip, vnic, lldp, spod) = tokio::join!(
             ask.ports("-link", &all, hccn::link),
@@ -263,37 +264,37 @@ impl Ascend {
             ask.spod(&places),
         );
         facts.link.clear();
-        keep(&mut facts.link, link, &mut BTreeSet::new(), |id, trouble| {
-            troubles.add("hccn_tool", "-link", &trouble, Some(id));
+        keep(&mut facts.link, link, &mut BTreeSet::new(), |id, error| {
+            errors.add("hccn_tool", "-link", &error, Some(id));
         });
-        keep(&mut facts.ip, ip, &mut owed.ip, |id, trouble| {
-            troubles.add("hccn_tool", "-ip", &trouble, Some(id));
+        keep(&mut facts.ip, ip, &mut stale.ip, |id, error| {
+            errors.add("hccn_tool", "-ip", &error, Some(id));
         });
-        keep(&mut facts.vnic, vnic, &mut owed.vnic, |id, trouble| {
+        keep(&mut facts.vnic, vnic, &mut stale.vnic, |id, error| {
             // A server outside of a super-pod has no such network.
-            if !trouble.is_refusal() {
-                troubles.add("hccn_tool", "-vnic", &trouble, Some(id));
+            if !error.is_refusal() {
+                errors.add("hccn_tool", "-vnic", &error, Some(id));
             }
         });
-        keep(&mut facts.lldp, lldp, &mut owed.lldp, |id, trouble| {
-            troubles.add("hccn_tool", "-lldp", &trouble, Some(id));
+        keep(&mut facts.lldp, lldp, &mut stale.lldp, |id, error| {
+            errors.add("hccn_tool", "-lldp", &error, Some(id));
         });
         let mut refused = BTreeMap::new();
-        let mut owed_places: BTreeSet<(u32, u32)> = places.into_iter().collect();
-        keep(&mut facts.spod, spod, &mut owed_places, |card, trouble| {
+        let mut stale_places: BTreeSet<(u32, u32)> = places.into_iter().collect();
+        keep(&mut facts.spod, spod, &mut stale_places, |card, error| {
             let id = cards.get(&card).copied();
-            match id.filter(|_| trouble.is_refusal()) {
-                Some(id) => _ = refused.insert(id, trouble.to_string()),
-                None => troubles.add("npu-smi", "info -t spod-info", &trouble, id),
+            match id.filter(|_| error.is_refusal()) {
+                Some(id) => _ = refused.insert(id, error.to_string()),
+                None => errors.add("npu-smi", "info -t spod-info", &error, id),
             }
         });
         // A server that is in no super-pod refuses for all its dies, and need not be asked again soon.
         let is_member = facts.spod.values().any(Spod::is_place);
         let answered = |card: &(u32, u32), id: &u32| {
-            !owed_places.contains(card) || (!is_member && refused.contains_key(id))
+            !stale_places.contains(card) || (!is_member && refused.contains_key(id))
         };
         for (_, id) in cards.iter().filter(|(card, id)| answered(card, id)) {
-            owed.spod.remove(id);
+            stale.spod.remove(id);
         }
         let said = refused.values().next().filter(|_| is_member)?;
         let which: Vec<u32> = refused.keys().copied().collect();
@@ -306,13 +307,13 @@ impl Ascend {
     }
 
     /// The answer; devices whose files are there are remembered.
-    fn tell(&self, files: &Files, facts: &Facts) -> Part {
+    fn report(&self, files: &Files, facts: &Facts) -> SourceReport {
         let mut seen = self.seen.lock();
-        let part = merge(files, facts, &seen);
-        for device in part.devices.iter().filter(|device| files.ids.contains(&device.id)) {
+        let report = merge(files, facts, &seen);
+        for device in report.devices.iter().filter(|device| files.ids.contains(&device.id)) {
             seen.insert(device.id, device.clone());
         }
-        part
+        report
     }
 }
 
@@ -328,9 +329,9 @@ impl Subject {
     }
 }
 
-// === impl Owed ===
+// === impl Stale ===
 
-impl Owed {
+impl Stale {
     /// Everything of these devices.
     fn all(ids: &BTreeSet<u32>) -> Self {
         let [ip, vnic, lldp, spod] = [(); 4].map(|()| ids.clone());
@@ -338,20 +339,20 @@ impl Owed {
     }
 }
 
-/// Keeps answers, which are no longer owed; troubles go to `complain`.
+/// Keeps answers, which are no longer stale; errors go to `complain`.
 fn keep<K: Ord, T>(
     known: &mut BTreeMap<K, T>,
     answers: Answers<K, T>,
-    owed: &mut BTreeSet<K>,
-    mut complain: impl FnMut(K, ask::Trouble),
+    stale: &mut BTreeSet<K>,
+    mut complain: impl FnMut(K, ask::AskError),
 ) {
     for (key, answer) in answers {
         match answer {
             Ok(answer) => {
-                owed.remove(&key);
+                stale.remove(&key);
                 known.insert(key, answer);
             }
-            Err(trouble) => complain(key, trouble),
+            Err(error) => complain(key, error),
         }
     }
 }

@@ -166,22 +166,22 @@ fn port(state: PortState) -> &'static str {
     }
 }
 
-fn shown(value: impl Shown) -> String {
+fn shown(value: impl Cell) -> String {
     value.text().filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned())
 }
 
 /// What a cell can show.
-trait Shown {
+trait Cell {
     fn text(&self) -> Option<String>;
 }
 
-impl Shown for String {
+impl Cell for String {
     fn text(&self) -> Option<String> {
         Some(self.clone())
     }
 }
 
-impl<T: ToString> Shown for Option<T> {
+impl<T: ToString> Cell for Option<T> {
     fn text(&self) -> Option<String> {
         self.as_ref().map(ToString::to_string)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   /proc/driver/nvidia, /dev, sysfs ──▶ files: which GPUs, their minors, health ─┐
-//!   NVML (feature), else nvidia-smi ───▶ facts: lost ones; NVLink, fabric, slices ┴─▶ Part
+//!   NVML (feature), else nvidia-smi ───▶ facts: lost ones; NVLink, fabric, slices ┴─▶ SourceReport
 //! ```
 //!
 //! Files are read every time, and every look asks the driver which GPUs answer: the files of one that fell off the
@@ -20,7 +20,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use muster_proto::device::{Chip, Device, Driver, Health, Join, Link, PciAddress, Vendor};
 
-use super::Part;
+use super::SourceReport;
 use super::pci::{self, Scan};
 use crate::host::Host;
 use crate::problem::Finding;
@@ -37,8 +37,8 @@ mod tests;
 
 pub use files::{Files, VENDOR};
 
-use facts::{Facts, News, Told};
-use files::Seen;
+use facts::{Facts, GpuFacts, News};
+use files::GpuFiles;
 
 /// How long slow facts are believed.
 const REFRESH: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ pub struct Nvidia {
     /// GPUs that have been seen with the driver that is there now.
     known: BTreeMap<PciAddress, Device>,
     driver: Option<String>,
-    told: Option<Answer>,
+    answer: Option<Answer>,
     #[cfg(feature = "nvml")]
     library: nvml::Library,
 }
@@ -82,7 +82,7 @@ impl Nvidia {
             refresh: REFRESH,
             known: BTreeMap::new(),
             driver: None,
-            told: None,
+            answer: None,
             #[cfg(feature = "nvml")]
             library: nvml::Library::default(),
         }
@@ -109,31 +109,31 @@ impl Nvidia {
     }
 
     /// What files tell, with what is remembered.
-    pub fn files(&self, host: &Host) -> Part {
-        self.part(Self::read(host))
+    pub fn scan_files(&self, host: &Host) -> SourceReport {
+        self.report(Self::read(host))
     }
 
     /// The same of files that have been read.
-    pub fn files_with(&self, files: Files) -> Part {
-        self.part(files)
+    pub fn scan_files_with(&self, files: Files) -> SourceReport {
+        self.report(files)
     }
 
     /// What files and the driver's library or tool tell.
-    pub async fn look(&mut self, host: &Host, tools: &Tools, now: Timestamp) -> Part {
-        self.look_with(Self::read(host), host, tools, now).await
+    pub async fn scan_all(&mut self, host: &Host, tools: &Tools, now: Timestamp) -> SourceReport {
+        self.scan_all_with(Self::read(host), host, tools, now).await
     }
 
     /// The same of files that have been read. Reads no more of them on the caller's thread.
-    pub async fn look_with(
+    pub async fn scan_all_with(
         &mut self,
         mut files: Files,
         host: &Host,
         tools: &Tools,
         now: Timestamp,
-    ) -> Part {
+    ) -> SourceReport {
         if files.driver != self.driver {
             self.known.clear();
-            self.told = None;
+            self.answer = None;
             self.driver.clone_from(&files.driver);
         }
         let mut findings = Vec::new();
@@ -141,18 +141,18 @@ impl Nvidia {
         let answering = files.gpus.iter().filter(|(_, seen)| seen.answers());
         let gpus: Vec<PciAddress> = answering.map(|(pci, _)| *pci).collect();
         if !gpus.is_empty() {
-            let fresh = self.told.as_ref().is_some_and(|told| {
+            let fresh = self.answer.as_ref().is_some_and(|answer| {
                 let age = |at: Timestamp| now.duration_since(at).unsigned_abs();
-                told.key == key && told.at.is_some_and(|at| age(at) < self.refresh)
+                answer.key == key && answer.at.is_some_and(|at| age(at) < self.refresh)
             });
             let news;
             (news, findings) = self.ask(host, tools, &files, &gpus, !fresh).await;
-            let Answer { mut facts, at, .. } = self.told.take().unwrap_or_default();
+            let Answer { mut facts, at, .. } = self.answer.take().unwrap_or_default();
             facts.learn(news);
             facts.keep(|pci| files.gpus.contains_key(pci) || self.known.contains_key(pci));
             let at = if fresh { at } else { Some(now) };
             let at = at.filter(|_| findings.is_empty() && !facts.faulty());
-            self.told = Some(Answer { facts, key, at });
+            self.answer = Some(Answer { facts, key, at });
             if !files.made {
                 // We may have been the driver's first user, for whom it makes its files.
                 let host = host.clone();
@@ -160,10 +160,11 @@ impl Nvidia {
                 files = again.unwrap_or(files);
             }
         }
-        let mut part = self.part(files);
-        part.findings.extend(findings);
-        self.known = part.devices.iter().filter_map(|one| Some((one.pci?, one.clone()))).collect();
-        part
+        let mut report = self.report(files);
+        report.findings.extend(findings);
+        self.known =
+            report.devices.iter().filter_map(|one| Some((one.pci?, one.clone()))).collect();
+        report
     }
 
     #[cfg(not(feature = "nvml"))]
@@ -173,9 +174,9 @@ impl Nvidia {
         tools: &Tools,
         files: &Files,
         gpus: &[PciAddress],
-        whole: bool,
+        all: bool,
     ) -> (News, Vec<Finding>) {
-        files.smi.ask(tools, gpus, whole).await
+        files.smi.ask(tools, gpus, all).await
     }
 
     /// The library knows all but the fabric.
@@ -186,31 +187,31 @@ impl Nvidia {
         tools: &Tools,
         files: &Files,
         gpus: &[PciAddress],
-        whole: bool,
+        all: bool,
     ) -> (News, Vec<Finding>) {
-        let mut news = match self.library.ask(host, gpus, whole).await {
+        let mut news = match self.library.ask(host, gpus, all).await {
             Ok(news) => news,
-            Err(nvml::NvmlUnheard::Absent) => return files.smi.ask(tools, gpus, whole).await,
+            Err(nvml::NvmlUnheard::Absent) => return files.smi.ask(tools, gpus, all).await,
             Err(error) => {
-                let (news, mut findings) = files.smi.ask(tools, gpus, whole).await;
+                let (news, mut findings) = files.smi.ask(tools, gpus, all).await;
                 findings.push(Finding::new(error.reason(), "nvml", error));
                 return (news, findings);
             }
         };
-        if whole && let Ok(fabrics) = files.smi.fabrics(tools).await {
+        if all && let Ok(fabrics) = files.smi.fabrics(tools).await {
             news.fabrics = fabrics;
         }
         (news, Vec::new())
     }
 
     /// Everything together; pure but for what is remembered.
-    fn part(&self, files: Files) -> Part {
+    fn report(&self, files: Files) -> SourceReport {
         let nothing = Facts::default();
         // Facts about a driver that is gone are none.
-        let told = self.told.as_ref().filter(|told| told.key.0 == files.driver);
-        let facts = told.map_or(&nothing, |told| &told.facts);
+        let answer = self.answer.as_ref().filter(|answer| answer.key.0 == files.driver);
+        let facts = answer.map_or(&nothing, |answer| &answer.facts);
         let remembered = (files.driver == self.driver).then_some(&self.known);
-        let mut all: BTreeMap<PciAddress, Option<&Seen>> =
+        let mut all: BTreeMap<PciAddress, Option<&GpuFiles>> =
             remembered.into_iter().flatten().map(|(pci, _)| (*pci, None)).collect();
         let mut findings = files.findings.clone();
         for (pci, seen) in &files.gpus {
@@ -234,15 +235,17 @@ impl Nvidia {
         let mut devices = Vec::new();
         for ((pci, seen), id) in all.iter().zip(0..) {
             let known = remembered.and_then(|known| known.get(pci));
-            let told = facts.gpus.get(pci);
+            let gpu_facts = facts.gpus.get(pci);
             let mut device = match (seen, known) {
-                (Some(seen), known) => device(*pci, id, seen, told, known, files.made),
+                (Some(seen), known) => device(*pci, id, seen, gpu_facts, known, files.made),
                 (None, Some(known)) => gone(known, id),
                 (None, None) => continue,
             };
             device.island = islands.get(pci).copied();
-            device.driver_index = told.and_then(|told| told.index);
-            if let Some(index) = told.and_then(|told| told.index).filter(|index| *index != id) {
+            device.driver_index = gpu_facts.and_then(|gpu_facts| gpu_facts.index);
+            if let Some(index) =
+                gpu_facts.and_then(|gpu_facts| gpu_facts.index).filter(|index| *index != id)
+            {
                 let message = format!(
                     "the driver counts this GPU as {index}, in order of PCI addresses it is {id}: \
                      name GPUs by UUID until the GPU that is not counted is replaced"
@@ -267,7 +270,7 @@ impl Nvidia {
         let links = facts.joins.iter().filter_map(link).collect();
         let driver = |version| Driver { vendor: Vendor::Nvidia, version };
         let drivers = files.driver.into_iter().map(driver).collect();
-        Part { drivers, devices, links, findings, ..Part::default() }
+        SourceReport { drivers, devices, links, findings, ..SourceReport::default() }
     }
 }
 
@@ -281,8 +284,8 @@ fn key(files: &Files) -> Key {
 fn device(
     pci: PciAddress,
     id: u32,
-    seen: &Seen,
-    told: Option<&Told>,
+    seen: &GpuFiles,
+    gpu_facts: Option<&GpuFacts>,
     known: Option<&Device>,
     made: bool,
 ) -> Device {
@@ -291,18 +294,24 @@ fn device(
     let path = minor.map_or_else(String::new, |minor| format!("/dev/nvidia{minor}"));
     let mut device = Device::new(Vendor::Nvidia, id, path);
     device.chip = Chip::NvidiaGpu;
-    let models =
-        [Some(&information.model), told.map(|told| &told.model), known.map(|one| &one.model)];
+    let models = [
+        Some(&information.model),
+        gpu_facts.map(|gpu_facts| &gpu_facts.model),
+        known.map(|one| &one.model),
+    ];
     device.model =
         models.into_iter().flatten().find(|one| !one.is_empty()).cloned().unwrap_or_default();
-    device.uuid =
-        information.uuid.clone().or_else(|| told?.uuid.clone()).or_else(|| known?.uuid.clone());
+    device.uuid = information
+        .uuid
+        .clone()
+        .or_else(|| gpu_facts?.uuid.clone())
+        .or_else(|| known?.uuid.clone());
     device.minor = minor;
     device.pci = Some(pci);
     device.numa = seen.function.as_ref().and_then(|function| function.numa);
     device.cpus = seen.function.as_ref().and_then(|function| function.cpus.clone());
-    device.fabric = told.and_then(|told| told.fabric.clone());
-    device.mig = told.map(|told| told.mig.clone()).unwrap_or_default();
+    device.fabric = gpu_facts.and_then(|gpu_facts| gpu_facts.fabric.clone());
+    device.mig = gpu_facts.map(|gpu_facts| gpu_facts.mig.clone()).unwrap_or_default();
     device.health = match &seen.information {
         None => match seen.elsewhere() {
             Some(other) => Health::Faulty(format!("{other} has it, not the NVIDIA driver")),
@@ -310,10 +319,10 @@ fn device(
             None => faulty("the NVIDIA driver does not have it"),
         },
         Some(information) if information.excluded => faulty("the driver excludes it"),
-        Some(_) => match told.and_then(|told| told.fault.clone()) {
+        Some(_) => match gpu_facts.and_then(|gpu_facts| gpu_facts.fault.clone()) {
             Some(fault) => Health::Faulty(fault),
             // A file says that the GPU was there once; only the driver can say that it works.
-            None if seen.file && told.is_none() => Health::Unknown,
+            None if seen.file && gpu_facts.is_none() => Health::Unknown,
             None if seen.file => Health::Ok,
             None if made || known.is_some() => faulty("device file is gone"),
             // The driver makes its files for its first user, who has not come yet.

@@ -54,14 +54,14 @@ struct Table {
 
 /// All ports of all cards, by name and port, read now.
 pub fn nics(host: &Host) -> (Vec<Nic>, Vec<Finding>) {
-    Rdma::default().look(host, Timestamp::UNIX_EPOCH)
+    Rdma::default().scan(host, Timestamp::UNIX_EPOCH)
 }
 
 // === impl Rdma ===
 
 impl Rdma {
     /// The same, with what is remembered of tables. `now` tells how old that is.
-    pub fn look(&mut self, host: &Host, now: Timestamp) -> (Vec<Nic>, Vec<Finding>) {
+    pub fn scan(&mut self, host: &Host, now: Timestamp) -> (Vec<Nic>, Vec<Finding>) {
         let mut known = std::mem::take(&mut self.tables);
         // What is not taken over is of cards that are gone, or too old.
         known.retain(|_, table| now.duration_since(table.at).unsigned_abs() < REFRESH);

@@ -1,8 +1,8 @@
 //! All sources of one node, and how what they say becomes one inventory.
 //!
 //! ```text
-//!   read (files) ──┬─▶ quick ───────────────────────▶ Found
-//!                  └─▶ ask (tools, async) ─▶ whole ──▶ Found
+//!   read (files) ──┬─▶ scan_files ──────────────────────▶ Found
+//!                  └─▶ ask (tools, async) ─▶ scan_all ──▶ Found
 //! ```
 
 use muster_proto::device::{HostAddress, Inventory, Nic};
@@ -10,7 +10,7 @@ use muster_proto::device::{HostAddress, Inventory, Nic};
 use super::ascend::{self, Ascend};
 use super::nvidia::{self, Nvidia};
 use super::rdma::Rdma;
-use super::{Found, Part, net, pci, topology};
+use super::{Found, SourceReport, net, pci, topology};
 use crate::host::Host;
 use crate::problem::{Area, Finding};
 use crate::tool::Tools;
@@ -23,11 +23,11 @@ pub struct Sources {
     nvidia: Nvidia,
     rdma: Rdma,
     settled: bool,
-    /// What the tools had wrong in the last look; a quick look asks none, and solves nothing of it.
-    troubles: [Vec<Finding>; 2],
+    /// Findings of the tools in the last full scan; a scan of files asks no tool, so they stay.
+    tool_findings: [Vec<Finding>; 2],
 }
 
-/// What files say, read once for a look.
+/// What files say, read once for a scan.
 #[derive(Debug)]
 pub struct Read {
     ascend: ascend::files::Files,
@@ -51,7 +51,7 @@ impl Sources {
             nvidia: Nvidia::new(),
             rdma: Rdma::default(),
             settled: false,
-            troubles: Default::default(),
+            tool_findings: Default::default(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Sources {
     /// Reads the files. Like all of this that is not `async`, it may hang with a sick driver: not for the thread that
     /// others need.
     pub fn read(&mut self, now: jiff::Timestamp) -> Read {
-        let (nics, mut network) = self.rdma.look(&self.host, now);
+        let (nics, mut network) = self.rdma.scan(&self.host, now);
         let (addresses, more) = net::addresses(&self.host);
         network.extend(more);
         let mut scan = pci::scan(&self.host, &[ascend::files::VENDOR, nvidia::VENDOR]);
@@ -74,20 +74,20 @@ impl Sources {
     }
 
     /// Files only, with what the tools said before.
-    pub fn quick(&self, read: &Read) -> Found {
+    pub fn scan_files(&self, read: &Read) -> Found {
         let mut parts = self.files(read);
-        for (part, troubles) in parts.iter_mut().zip(&self.troubles) {
-            let new = |trouble: &&Finding| {
-                !part.findings.iter().any(|one| one.subject == trouble.subject)
+        for (report, tool_findings) in parts.iter_mut().zip(&self.tool_findings) {
+            let new = |finding: &&Finding| {
+                !report.findings.iter().any(|one| one.subject == finding.subject)
             };
-            let more: Vec<Finding> = troubles.iter().filter(new).cloned().collect();
-            part.findings.extend(more);
+            let more: Vec<Finding> = tool_findings.iter().filter(new).cloned().collect();
+            report.findings.extend(more);
         }
         self.join(read, parts)
     }
 
-    fn files(&self, read: &Read) -> [Part; 2] {
-        [self.ascend.quick(&read.ascend), self.nvidia.files_with(read.nvidia.clone())]
+    fn files(&self, read: &Read) -> [SourceReport; 2] {
+        [self.ascend.scan_files(&read.ascend), self.nvidia.scan_files_with(read.nvidia.clone())]
     }
 
     /// Asks the tools, if there are any.
@@ -96,28 +96,29 @@ impl Sources {
         read: &Read,
         tools: Option<&Tools>,
         now: jiff::Timestamp,
-    ) -> Option<[Part; 2]> {
+    ) -> Option<[SourceReport; 2]> {
         self.settled = true;
         let tools = tools?;
         let (ascend, nvidia) = tokio::join!(
-            self.ascend.look(&read.ascend, tools, now),
-            self.nvidia.look_with(read.nvidia.clone(), &self.host, tools, now)
+            self.ascend.scan_all(&read.ascend, tools, now),
+            self.nvidia.scan_all_with(read.nvidia.clone(), &self.host, tools, now)
         );
         Some([ascend, nvidia])
     }
 
     /// Files, and what [`Sources::ask`] has brought.
-    pub fn whole(&mut self, read: &Read, asked: Option<[Part; 2]>) -> Found {
-        let Some(parts) = asked else { return self.quick(read) };
-        for ((whole, plain), troubles) in parts.iter().zip(self.files(read)).zip(&mut self.troubles)
+    pub fn scan_all(&mut self, read: &Read, asked: Option<[SourceReport; 2]>) -> Found {
+        let Some(parts) = asked else { return self.scan_files(read) };
+        for ((all, plain), tool_findings) in
+            parts.iter().zip(self.files(read)).zip(&mut self.tool_findings)
         {
             let of_tools = |finding: &&Finding| !plain.findings.contains(finding);
-            *troubles = whole.findings.iter().filter(of_tools).cloned().collect();
+            *tool_findings = all.findings.iter().filter(of_tools).cloned().collect();
         }
         self.join(read, parts)
     }
 
-    fn join(&self, read: &Read, parts: [Part; 2]) -> Found {
+    fn join(&self, read: &Read, parts: [SourceReport; 2]) -> Found {
         let mut inventory = Inventory {
             settled: self.settled,
             nics: read.nics.clone(),
@@ -125,12 +126,12 @@ impl Sources {
             ..Inventory::default()
         };
         let mut findings: Vec<(Area, Vec<Finding>)> = Vec::new();
-        for (area, part) in [Area::Ascend, Area::Nvidia].into_iter().zip(parts) {
-            inventory.drivers.extend(part.drivers);
-            inventory.devices.extend(part.devices);
-            inventory.links.extend(part.links);
-            inventory.super_pod = inventory.super_pod.or(part.super_pod);
-            findings.push((area, part.findings));
+        for (area, report) in [Area::Ascend, Area::Nvidia].into_iter().zip(parts) {
+            inventory.drivers.extend(report.drivers);
+            inventory.devices.extend(report.devices);
+            inventory.links.extend(report.links);
+            inventory.super_pod = inventory.super_pod.or(report.super_pod);
+            findings.push((area, report.findings));
         }
         findings.push((Area::Network, read.network.clone()));
         inventory.sort();

@@ -10,10 +10,10 @@ use super::*;
 /// Long enough for a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 
-fn node(profile: Profile) -> (TempDir, Settings) {
+fn node(profile: Profile) -> (TempDir, DiscoverySettings) {
     let root = tempfile::tempdir().unwrap();
     profile.lay_out(root.path(), 0).unwrap();
-    let settings = Settings::new(Host::at(root.path()));
+    let settings = DiscoverySettings::new(Host::at(root.path()));
     (root, settings)
 }
 
@@ -28,7 +28,7 @@ async fn a_read_that_hangs_stops_nobody_else_and_is_told() {
     let (go, waiting) = mpsc::channel::<()>();
     let sources = Sources::new(&settings.host);
     let limit = Duration::from_millis(20);
-    let reading = aside(sources, &problems, limit, move |_| waiting.recv_timeout(LONG).is_ok());
+    let reading = blocking(sources, &problems, limit, move |_| waiting.recv_timeout(LONG).is_ok());
     let others = async {
         while reasons(&problems) != ["files-hang"] {
             tokio::task::yield_now().await;
@@ -46,9 +46,10 @@ async fn a_reading_thread_that_fails_is_told_and_nothing_is_published() {
     let (_root, settings) = node(Profile::Cpu);
     let problems = Problems::default();
     let sources = Sources::new(&settings.host);
-    let (sources, read) = aside(sources, &problems, LONG, |_| -> () { panic!("as a test") }).await;
+    let (sources, read) =
+        blocking(sources, &problems, LONG, |_| -> () { panic!("as a test") }).await;
     assert_eq!((read, reasons(&problems)), (None, vec!["files-failed"]));
-    let (_, read) = aside(sources, &problems, LONG, |_| 7).await;
+    let (_, read) = blocking(sources, &problems, LONG, |_| 7).await;
     assert_eq!((read, reasons(&problems)), (Some(7), vec![]));
 }
 
@@ -66,14 +67,14 @@ async fn asking_tools_reads_no_device_files() {
 }
 
 #[tokio::test]
-async fn one_look_is_whole_and_settled() {
+async fn one_scan_is_complete_and_settled() {
     let (_root, settings) = node(Profile::AscendA316);
     let found = once(&settings).await;
     assert!(found.inventory.settled && !found.due);
     assert_eq!(found.inventory.devices.len(), 16);
     assert!(found.inventory.devices.iter().all(|device| device.super_device_id.is_some()));
     // Without tools too, with what files say.
-    let found = once(&Settings { tools: None, ..settings }).await;
+    let found = once(&DiscoverySettings { tools: None, ..settings }).await;
     assert!(found.inventory.settled);
     assert!(found.inventory.devices.iter().all(|device| device.health == Health::Unknown));
 }
@@ -89,8 +90,8 @@ async fn tools_are_asked_soon_when_files_change_but_not_all_the_time() {
     let (problems, metrics) = (Problems::default(), Metrics::default());
     let directories = Directories::new(&problems);
     let following = follow(settings, directories, problems, metrics, sender);
-    // Whole looks so far.
-    let looks = || {
+    // Full scans so far.
+    let scans = || {
         let asked = fs::read_to_string(&log).unwrap_or_default();
         asked.lines().filter(|line| line.ends_with("npu-smi info -m")).count()
     };
@@ -100,7 +101,7 @@ async fn tools_are_asked_soon_when_files_change_but_not_all_the_time() {
         let conf = root.path().join("etc/hccn.conf");
         for count in 2..=4 {
             fs::write(&conf, format!("address_0=10.20.9.{count}\n")).unwrap();
-            while looks() < count {
+            while scans() < count {
                 let now = inventory.borrow_and_update().clone();
                 let known = now.devices.iter().all(|device| device.health != Health::Unknown);
                 assert!(known, "health is not forgotten");

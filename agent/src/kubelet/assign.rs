@@ -22,7 +22,7 @@ use muster_proto::device::{Inventory, Vendor};
 use muster_proto::pod::{Held, PodDevices, PodRef};
 use muster_proto::podresources::v1::{ListPodResourcesResponse, PodResources};
 
-use super::checkpoint::{Checkpoint, Entry};
+use super::checkpoint::{Checkpoint, CheckpointEntry};
 use super::device_id::{DeviceId, ResourceNames};
 use crate::names;
 use crate::pods::{PodMap, PodMeta};
@@ -30,7 +30,7 @@ use crate::problem::Finding;
 
 /// What [`assign`] decides from.
 #[derive(Clone, Copy, Debug)]
-pub struct Known<'a> {
+pub struct AssignInput<'a> {
     /// The pods of this node.
     pub pods: &'a PodMap,
     /// What the kubelet's socket said, if it did.
@@ -60,7 +60,7 @@ pub struct Assignment {
 
 /// Why a pod's devices cannot be told.
 #[derive(Debug, PartialEq)]
-enum Untold {
+enum UnresolvedError {
     /// An id means nothing to us.
     Unknown(String),
     /// The scheduler chose others than the kubelet, and nothing says what the plugin gave.
@@ -69,7 +69,7 @@ enum Untold {
 
 /// What is known of one pod.
 #[derive(Debug)]
-enum Told {
+enum PodGrants {
     /// What its containers hold: perhaps nothing.
     Grants(Vec<Grant>),
     /// Neither socket nor checkpoint says anything of it.
@@ -92,7 +92,7 @@ struct Grant {
 type Devices = BTreeSet<DeviceId>;
 
 /// Joins all that is known.
-pub fn assign(known: Known<'_>) -> Assignment {
+pub fn assign(known: AssignInput<'_>) -> Assignment {
     let mut out = Assignment::default();
     let listed: BTreeMap<(&str, &str), &PodResources> = known
         .listed
@@ -102,16 +102,16 @@ pub fn assign(known: Known<'_>) -> Assignment {
         .collect();
     for ((namespace, name), meta) in known.pods {
         let last = || known.last.iter().find(|last| last.pod == meta.pod).cloned();
-        let grants = match told(known, listed.get(&(namespace, name)).copied(), meta) {
-            Told::Grants(grants) if grants.is_empty() => continue,
-            Told::Grants(grants) => grants,
-            Told::NotListed if known.ended.contains(meta.kubelet_uid()) => continue,
-            Told::NotListed => {
+        let grants = match pod_grants(known, listed.get(&(namespace, name)).copied(), meta) {
+            PodGrants::Grants(grants) if grants.is_empty() => continue,
+            PodGrants::Grants(grants) => grants,
+            PodGrants::NotListed if known.ended.contains(meta.kubelet_uid()) => continue,
+            PodGrants::NotListed => {
                 out.unresolved.push(meta.pod.clone());
                 out.pods.extend(last());
                 continue;
             }
-            Told::Nothing => {
+            PodGrants::Nothing => {
                 if let Some(last) = last() {
                     out.unresolved.push(meta.pod.clone());
                     out.pods.push(last);
@@ -124,11 +124,11 @@ pub fn assign(known: Known<'_>) -> Assignment {
                 unknown(&held, meta, known.inventory, &mut out.findings);
                 out.pods.push(PodDevices { pod: meta.pod.clone(), devices: held });
             }
-            Err(untold) => {
+            Err(unresolved) => {
                 out.unresolved.push(meta.pod.clone());
                 out.pods.extend(last());
                 // Before all sources were heard the inventory may simply not have it yet.
-                if let Untold::Unknown(id) = untold
+                if let UnresolvedError::Unknown(id) = unresolved
                     && known.inventory.settled
                 {
                     out.findings.push(device_unknown(&meta.pod, &id));
@@ -140,7 +140,7 @@ pub fn assign(known: Known<'_>) -> Assignment {
     out
 }
 
-fn told(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Told {
+fn pod_grants(known: AssignInput<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> PodGrants {
     let uid = meta.kubelet_uid();
     let mut by_place: BTreeMap<(&str, &str), Grant> = BTreeMap::new();
     let empty = |container: &str, resource: &str| {
@@ -155,9 +155,9 @@ fn told(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Told
         complete || checkpoint.of(uid).next().is_some()
     };
     if let Some(checkpoint) = known.checkpoint.filter(decides) {
-        let ours = |entry: &Entry| known.resources.vendor(&entry.resource).is_some();
+        let ours = |entry: &CheckpointEntry| known.resources.vendor(&entry.resource).is_some();
         if known.listed.is_some() && listed.is_none() && checkpoint.of(uid).any(ours) {
-            return Told::NotListed;
+            return PodGrants::NotListed;
         }
         // What plain init containers held, main containers hold after them; the kubelet does not list them.
         let runs = |container: &str| {
@@ -180,9 +180,9 @@ fn told(known: Known<'_>, listed: Option<&PodResources>, meta: &PodMeta) -> Told
             }
         }
     } else if known.listed.is_none() {
-        return Told::Nothing;
+        return PodGrants::Nothing;
     }
-    Told::Grants(by_place.into_values().filter(|grant| !grant.ids.is_empty()).collect())
+    PodGrants::Grants(by_place.into_values().filter(|grant| !grant.ids.is_empty()).collect())
 }
 
 /// The devices of a pod, sorted.
@@ -191,7 +191,7 @@ fn resolve(
     meta: &PodMeta,
     inventory: &Inventory,
     findings: &mut Vec<Finding>,
-) -> Result<Vec<Held>, Untold> {
+) -> Result<Vec<Held>, UnresolvedError> {
     let (npus, gpus): (Vec<&Grant>, Vec<&Grant>) =
         grants.iter().partition(|grant| grant.vendor == Vendor::Ascend);
     let mut held = BTreeSet::new();
@@ -209,7 +209,7 @@ fn resolve(
     }
     for grant in gpus {
         let devices = grant.answered(inventory).map_or_else(|| grant.given(inventory), Ok);
-        hold(grant, devices.map_err(Untold::Unknown)?);
+        hold(grant, devices.map_err(UnresolvedError::Unknown)?);
     }
     Ok(held.into_iter().collect())
 }
@@ -219,7 +219,7 @@ fn npus_of(
     meta: &PodMeta,
     inventory: &Inventory,
     findings: &mut Vec<Finding>,
-) -> Result<Vec<Devices>, Untold> {
+) -> Result<Vec<Devices>, UnresolvedError> {
     let given: BTreeSet<&String> = grants.iter().flat_map(|grant| &grant.ids).collect();
     let answered: Vec<Option<Devices>> =
         grants.iter().map(|grant| grant.answered(inventory)).collect();
@@ -284,7 +284,7 @@ fn npus_of(
     let devices: Vec<Devices> = each
         .map(|(grant, answer)| answer.map_or_else(|| grant.given(inventory), Ok))
         .collect::<Result<_, _>>()
-        .map_err(Untold::Unknown)?;
+        .map_err(UnresolvedError::Unknown)?;
     // The plugin says a few seconds later what it really gave.
     let differs = |(resource, chosen): (&&str, &Devices)| {
         let its = grants.iter().zip(&devices).filter(|(grant, _)| grant.resource == **resource);
@@ -293,7 +293,7 @@ fn npus_of(
     };
     if let Some((resource, _)) = chosen.iter().find(|it| differs(*it)) {
         findings.push(unconfirmed(&meta.pod, resource));
-        return Err(Untold::Unconfirmed);
+        return Err(UnresolvedError::Unconfirmed);
     }
     Ok(devices)
 }

@@ -30,19 +30,19 @@ pub const LARGEST: usize = 16 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
     /// What each container holds of each resource.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CheckpointEntry>,
     /// How many entries could not be read.
     pub unread: usize,
 }
 
 /// What one container holds of one resource.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entry {
+pub struct CheckpointEntry {
     /// `metadata.uid` of the pod.
     pub pod: String,
-    /// The container.
+    /// Name of the container.
     pub container: String,
-    /// The resource.
+    /// Name of the extended resource.
     pub resource: String,
     /// The ids that the kubelet gave, sorted, each once.
     pub ids: Vec<String>,
@@ -82,8 +82,8 @@ struct Entries;
 /// One entry that cannot be read does not hide the others.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
-    Entry {
+enum StoredEntry {
+    Known {
         #[serde(rename = "PodUID")]
         pod: String,
         #[serde(rename = "ContainerName")]
@@ -133,7 +133,7 @@ impl Checkpoint {
     }
 
     /// The entries of one pod.
-    pub fn of<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a Entry> {
+    pub fn of<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a CheckpointEntry> {
         self.entries.iter().filter(move |entry| entry.pod == uid)
     }
 }
@@ -160,11 +160,17 @@ impl<'de> Visitor<'de> for Entries {
         let mut read = Checkpoint::default();
         while let Some(written) = seq.next_element()? {
             match written {
-                Written::Entry { pod, container, resource, ids, answer } => {
+                StoredEntry::Known { pod, container, resource, ids, answer } => {
                     let answer = answer.and_then(|text| decode(&text));
-                    read.entries.push(Entry { pod, container, resource, ids: ids.all(), answer });
+                    read.entries.push(CheckpointEntry {
+                        pod,
+                        container,
+                        resource,
+                        ids: ids.all(),
+                        answer,
+                    });
                 }
-                Written::Other(_) => read.unread += 1,
+                StoredEntry::Other(_) => read.unread += 1,
             }
         }
         Ok(read)
@@ -192,9 +198,9 @@ fn decode(text: &str) -> Option<ContainerAllocateResponse> {
     ContainerAllocateResponse::decode(bytes.as_slice()).ok()
 }
 
-// === impl Entry ===
+// === impl CheckpointEntry ===
 
-impl Entry {
+impl CheckpointEntry {
     /// The devices that the plugin really gave, as ids. `None`: its answer does not tell, or tells of slices, which
     /// it numbers in its own way.
     pub fn really(&self, vendor: Vendor) -> Option<Vec<String>> {

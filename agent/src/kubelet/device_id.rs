@@ -36,7 +36,7 @@ pub struct DeviceId {
 pub struct ResourceName {
     /// Whose devices it counts.
     pub vendor: Vendor,
-    /// `huawei.com/Ascend*`.
+    /// The name, or its beginning and a star: `huawei.com/Ascend*`.
     pub pattern: String,
 }
 
@@ -148,7 +148,6 @@ impl ResourceName {
 impl FromStr for ResourceName {
     type Err = Malformed;
 
-    /// `ascend:huawei.com/Ascend*`, `nvidia:nvidia.com/gpu`.
     fn from_str(text: &str) -> Result<Self, Malformed> {
         let malformed = || Malformed::new("resource such as ascend:huawei.com/Ascend*", text);
         let (vendor, pattern) = text.split_once(':').ok_or_else(malformed)?;

@@ -99,7 +99,7 @@ mod tests {
         AllocatableResourcesResponse { devices, ..AllocatableResourcesResponse::default() }
     }
 
-    fn told(all: &[(&str, &[&str])], inventory: &Inventory) -> Vec<(&'static str, String)> {
+    fn offered(all: &[(&str, &[&str])], inventory: &Inventory) -> Vec<(&'static str, String)> {
         let found = compare(&offers(all), inventory, &ResourceNames::default());
         found.into_iter().map(|finding| (finding.reason, finding.subject)).collect()
     }
@@ -107,12 +107,12 @@ mod tests {
     #[test]
     fn what_only_one_side_knows_is_a_finding() {
         let all: &[&str] = &["Ascend910-0", "Ascend910-1", "Ascend910-2"];
-        assert_eq!(told(&[(NPU, all), ("rdma/hca", &["x"])], &inventory()), []);
-        assert_eq!(told(&[], &inventory()), [], "no plugin is there");
-        assert_eq!(told(&[(NPU, &[])], &inventory()), [], "its plugin is just starting");
-        assert_eq!(told(&[("huawei.com/npu-core", &["npu-core-7"])], &inventory()), []);
+        assert_eq!(offered(&[(NPU, all), ("rdma/hca", &["x"])], &inventory()), []);
+        assert_eq!(offered(&[], &inventory()), [], "no plugin is there");
+        assert_eq!(offered(&[(NPU, &[])], &inventory()), [], "its plugin is just starting");
+        assert_eq!(offered(&[("huawei.com/npu-core", &["npu-core-7"])], &inventory()), []);
         assert_eq!(
-            told(&[(NPU, &["Ascend910-0", "Ascend910-2-1", "Ascend910-9"])], &inventory()),
+            offered(&[(NPU, &["Ascend910-0", "Ascend910-2-1", "Ascend910-9"])], &inventory()),
             [
                 ("device-not-offered", "NPU1".to_owned()),
                 ("device-unknown", "kubelet: Ascend910-9".to_owned()),
@@ -121,16 +121,16 @@ mod tests {
         );
         let mut early = inventory();
         early.settled = false;
-        assert_eq!(told(&[(NPU, &["Ascend910-9"])], &early), []);
+        assert_eq!(offered(&[(NPU, &["Ascend910-9"])], &early), []);
         let mut faulty = inventory();
         faulty.devices[1].health = Health::Faulty("lost".into());
-        assert_eq!(told(&[(NPU, &["Ascend910-0", "Ascend910-2"])], &faulty), []);
+        assert_eq!(offered(&[(NPU, &["Ascend910-0", "Ascend910-2"])], &faulty), []);
     }
 
     #[test]
     fn a_gpu_is_known_by_its_uuid() {
-        assert_eq!(told(&[("nvidia.com/gpu", &["GPU-a::0"])], &inventory()), []);
-        let found = told(&[("nvidia.com/gpu", &["GPU-b"])], &inventory());
+        assert_eq!(offered(&[("nvidia.com/gpu", &["GPU-a::0"])], &inventory()), []);
+        let found = offered(&[("nvidia.com/gpu", &["GPU-b"])], &inventory());
         let expected =
             [("device-not-offered", "GPU0".into()), ("device-unknown", "kubelet: GPU-b".into())];
         assert_eq!(found, expected);

@@ -47,7 +47,7 @@ pub enum SocketError {
     /// There is no socket.
     #[error("{path}: {error}; is the kubelet running, and is its directory mounted?")]
     Absent {
-        /// The socket.
+        /// Path of the kubelet's socket.
         path: String,
         /// What the system said.
         error: HostError,
@@ -58,15 +58,15 @@ pub enum SocketError {
     /// It is somebody else's.
     #[error("{path} is owned by user {owner}; the kubelet's belongs to root")]
     Owner {
-        /// The socket.
+        /// Path of the kubelet's socket.
         path: String,
         /// Whose it is.
         owner: u32,
     },
-    /// Nobody listens.
+    /// Nobody listens on the socket.
     #[error("{path}: {error}; is the kubelet running?")]
     Connect {
-        /// The socket.
+        /// Path of the kubelet's socket.
         path: String,
         /// What the system said.
         error: String,

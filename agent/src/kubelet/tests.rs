@@ -13,7 +13,7 @@ use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status};
 
-use super::checkpoint::Entry;
+use super::checkpoint::CheckpointEntry;
 use super::*;
 use crate::pods::PodMeta;
 
@@ -45,7 +45,7 @@ fn a_pod_has_ended_when_it_was_not_listed_for_a_while_though_the_checkpoint_has_
         ListPodResourcesResponse::default(),
         ListPodResourcesResponse { pod_resources: vec![one] },
     );
-    let entry = Entry { pod: "1".into(), ..Entry::default() };
+    let entry = CheckpointEntry { pod: "1".into(), ..CheckpointEntry::default() };
     let file = Checkpoint { entries: vec![entry], unread: 0 };
     let start = Instant::now();
     let mut absences = Absences::default();

@@ -22,10 +22,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use super::dial::Settings;
-use super::dial::{Failure, Line};
+pub use super::dial::LinkSettings;
+use super::dial::{Connection, StreamError};
 use super::status::LastError;
-use super::{Deliver, Link, LinkState, LinkStatus, Me, Output, Refused};
+use super::{Deliver, DeliverError, Link, LinkState, LinkStatus, Me, Output};
 use crate::problem::{Area, Finding, Problems};
 
 /// How long the hub may let a message wait.
@@ -53,12 +53,12 @@ const RIVAL: Duration = Duration::from_secs(10);
 const HUB: &str = "hub";
 
 /// What became of an order, and where.
-type Done = (Place, Result<Option<Delivered>, Refused>);
+type Done = (Place, Result<Option<Delivered>, DeliverError>);
 
 /// Keeps the link.
 #[derive(Debug)]
 pub struct Client<D> {
-    settings: Arc<Settings>,
+    settings: Arc<LinkSettings>,
     deliver: Arc<D>,
     link: Link,
     inventory: watch::Receiver<Arc<Inventory>>,
@@ -74,7 +74,7 @@ pub struct Client<D> {
 /// Why a stream is no longer served.
 enum End {
     Stopped,
-    Failed(Failure),
+    Failed(StreamError),
     Redirect(Option<String>),
 }
 
@@ -83,7 +83,7 @@ enum End {
 impl<D: Deliver> Client<D> {
     /// A client that [`run`](Self::run) starts, and how its link is.
     pub fn new(
-        settings: Settings,
+        settings: LinkSettings,
         me: Me,
         deliver: Arc<D>,
         inventory: watch::Receiver<Arc<Inventory>>,
@@ -128,8 +128,8 @@ impl<D: Deliver> Client<D> {
             };
             let (began, epoch) = (Instant::now(), self.remembered);
             let end = match dialled {
-                Ok(line) => self.serve(line, &stop).await,
-                Err(failure) => End::Failed(failure),
+                Ok(connection) => self.serve(connection, &stop).await,
+                Err(error) => End::Failed(error),
             };
             self.link.disconnected();
             self.state(LinkState::Down, &address);
@@ -152,23 +152,20 @@ impl<D: Deliver> Client<D> {
                     }
                 }
                 End::Redirect(_) => {
-                    self.failed(Failure::new("no-leader", "no hub leads"));
+                    self.failed(StreamError::new("no-leader", "no hub leads"));
                     address.clone_from(&self.settings.address);
                 }
-                End::Failed(failure) => {
-                    if failure.is_routine() {
-                        tracing::info!(
-                            reason = failure.reason,
-                            "the hub ends the stream: {failure}"
-                        );
+                End::Failed(error) => {
+                    if error.is_routine() {
+                        tracing::info!(reason = error.reason, "the hub ends the stream: {error}");
                         // Everybody was told so at the same moment.
                         wait = wait.max(ROUTINE);
                     } else {
-                        if failure.reason == "replaced" {
+                        if error.reason == "replaced" {
                             // Another agent speaks for this node. Two must not push each other out all day.
                             wait = wait.max(RIVAL);
                         }
-                        self.failed(failure);
+                        self.failed(error);
                     }
                     address.clone_from(&self.settings.address);
                 }
@@ -210,7 +207,7 @@ impl<D: Deliver> Client<D> {
                 self.problems.clear(Area::Link, "inventory");
                 outputs
             }
-            Err(Refused { reason, message }) => {
+            Err(DeliverError { reason, message }) => {
                 self.problems.raise(Area::Link, Finding::new(reason, "inventory", message));
                 Vec::new()
             }
@@ -218,17 +215,18 @@ impl<D: Deliver> Client<D> {
     }
 
     /// Serves one stream after the other, as long as each takes over from the one before.
-    async fn serve(&mut self, mut line: Line, stop: &CancellationToken) -> End {
+    async fn serve(&mut self, mut connection: Connection, stop: &CancellationToken) -> End {
         while let Some(Ok((place, outcome))) = self.tasks.try_join_next() {
             self.link.done(&place, outcome);
         }
-        if let Err(end) = self.connect(&line, stop).await {
+        if let Err(end) = self.connect(&connection, stop).await {
             return end;
         }
-        let mut redial: OptionFuture<BoxFuture<'static, Result<Line, Failure>>> = None.into();
+        let mut redial: OptionFuture<BoxFuture<'static, Result<Connection, StreamError>>> =
+            None.into();
         let mut redialling = false;
         // The stream before this one; it ends when this one is welcomed.
-        let mut leaving: Option<Line> = None;
+        let mut leaving: Option<Connection> = None;
         let (mut inventory_lives, mut pods_live) = (true, true);
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -245,8 +243,8 @@ impl<D: Deliver> Client<D> {
                     Ok((place, outcome)) => self.link.done(&place, outcome),
                     Err(_) => Vec::new(),
                 },
-                message = line.incoming.message(), if self.link.reads() => {
-                    match self.received(&line.address, message) {
+                message = connection.incoming.message(), if self.link.reads() => {
+                    match self.received(&connection.address, message) {
                         Ok(outputs) => outputs,
                         Err(end) => return end,
                     }
@@ -266,13 +264,13 @@ impl<D: Deliver> Client<D> {
                     match fresh {
                         Ok(fresh) => {
                             tracing::info!("the token has changed; moving to a new stream");
-                            leaving = Some(std::mem::replace(&mut line, fresh));
-                            if let Err(end) = self.connect(&line, stop).await {
+                            leaving = Some(std::mem::replace(&mut connection, fresh));
+                            if let Err(end) = self.connect(&connection, stop).await {
                                 return end;
                             }
                         }
                         // The stream lives on, and the next ping tries again.
-                        Err(failure) => self.note(&failure),
+                        Err(error) => self.note(&error),
                     }
                     Vec::new()
                 }
@@ -282,8 +280,11 @@ impl<D: Deliver> Client<D> {
                 drop(leaving.take());
             }
             let pinged = outputs.iter().any(|o| matches!(o, Output::Send(FromAgent::Ping(_))));
-            if pinged && !redialling && self.settings.token().is_ok_and(|now| now != line.token) {
-                let (settings, address) = (self.settings.clone(), line.address.clone());
+            if pinged
+                && !redialling
+                && self.settings.token().is_ok_and(|now| now != connection.token)
+            {
+                let (settings, address) = (self.settings.clone(), connection.address.clone());
                 redial = Some(Box::pin(async move { settings.dial(&address).await }) as _).into();
                 redialling = true;
             }
@@ -292,18 +293,22 @@ impl<D: Deliver> Client<D> {
                 // Before anything that a hub of this epoch orders.
                 self.deliver.saw(self.remembered).await;
             }
-            if let Err(end) = self.perform(&line, outputs, stop).await {
+            if let Err(end) = self.perform(&connection, outputs, stop).await {
                 return end;
             }
         }
     }
 
     /// Begins to speak on a stream.
-    async fn connect(&mut self, line: &Line, stop: &CancellationToken) -> Result<(), End> {
+    async fn connect(
+        &mut self,
+        connection: &Connection,
+        stop: &CancellationToken,
+    ) -> Result<(), End> {
         self.deliver.verify().await;
         self.link.delivered(self.deliver.delivered());
         let hello = self.link.connected(self.now());
-        self.perform(line, hello, stop).await
+        self.perform(connection, hello, stop).await
     }
 
     fn received(
@@ -311,9 +316,9 @@ impl<D: Deliver> Client<D> {
         address: &str,
         message: Result<Option<v1::FromHub>, tonic::Status>,
     ) -> Result<Vec<Output>, End> {
-        let failed = |reason, message| End::Failed(Failure::new(reason, message));
+        let failed = |reason, message| End::Failed(StreamError::new(reason, message));
         let message = message
-            .map_err(|status| End::Failed(Failure::of_status(address, &status)))?
+            .map_err(|status| End::Failed(StreamError::of_status(address, &status)))?
             .ok_or_else(|| failed("unreachable", format!("{address} has ended the stream")))?;
         let message = FromHub::try_from(message)
             .map_err(|invalid| failed("protocol", format!("{address} said: {invalid}")))?;
@@ -323,7 +328,7 @@ impl<D: Deliver> Client<D> {
         if self.link.is_up() && !was_up {
             self.problems.clear(Area::Link, HUB);
             let epoch = self.link.epoch();
-            tracing::info!(address, epoch, "linked");
+            tracing::info!(address, epoch, "connected to the coordinator");
             self.state(LinkState::Up, address);
             self.status.send_modify(|status| {
                 status.connects += 1;
@@ -336,7 +341,7 @@ impl<D: Deliver> Client<D> {
     /// Does what the state machine says.
     async fn perform(
         &mut self,
-        line: &Line,
+        connection: &Connection,
         outputs: Vec<Output>,
         stop: &CancellationToken,
     ) -> Result<(), End> {
@@ -344,7 +349,7 @@ impl<D: Deliver> Client<D> {
             match output {
                 Output::Send(message) => {
                     let inventories = u64::from(matches!(message, FromAgent::Inventory(_)));
-                    let send = line.outgoing.send((&message).into());
+                    let send = connection.outgoing.send((&message).into());
                     let sent = tokio::select! {
                         () = stop.cancelled() => return Err(End::Stopped),
                         sent = tokio::time::timeout(SEND, send) => sent,
@@ -357,8 +362,9 @@ impl<D: Deliver> Client<D> {
                             status.inventories_sent += inventories;
                         }),
                         Err(_) => {
-                            let message = format!("{} takes no message for {SEND:?}", line.address);
-                            return Err(End::Failed(Failure::new("unreachable", message)));
+                            let message =
+                                format!("{} takes no message for {SEND:?}", connection.address);
+                            return Err(End::Failed(StreamError::new("unreachable", message)));
                         }
                     }
                 }
@@ -377,9 +383,9 @@ impl<D: Deliver> Client<D> {
                         (place, outcome.map(|()| None))
                     });
                 }
-                Output::Disconnect(ended) => {
-                    let message = format!("{}: {ended}", line.address);
-                    return Err(End::Failed(Failure::new(ended.reason(), message)));
+                Output::Disconnect(error) => {
+                    let message = format!("{}: {error}", connection.address);
+                    return Err(End::Failed(StreamError::new(error.reason(), message)));
                 }
                 Output::Redirect(leader) => return Err(End::Redirect(leader)),
             }
@@ -389,14 +395,14 @@ impl<D: Deliver> Client<D> {
         Ok(())
     }
 
-    fn failed(&self, failure: Failure) {
-        self.note(&failure);
-        let Failure { reason, message } = failure;
+    fn failed(&self, error: StreamError) {
+        self.note(&error);
+        let StreamError { reason, message } = error;
         self.problems.raise(Area::Link, Finding::new(reason, HUB, message));
     }
 
-    fn note(&self, failure: &Failure) {
-        let Failure { reason, message } = failure.clone();
+    fn note(&self, error: &StreamError) {
+        let StreamError { reason, message } = error.clone();
         let at = jiff::Timestamp::now().as_second();
         self.status
             .send_modify(|status| status.last_error = Some(LastError { reason, message, at }));

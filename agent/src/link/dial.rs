@@ -25,7 +25,7 @@ const REASON: &str = "muster-reason";
 
 /// Where the hub is and how to prove who we are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct LinkSettings {
     /// `https://host:port`; with `plaintext` also `http://127.0.0.1:port` and `unix:/path`.
     pub address: String,
     /// Certificates of the authorities to trust, PEM; read at every connect.
@@ -40,30 +40,30 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// The first wait between two tries.
     pub backoff_least: Duration,
-    /// The longest.
+    /// The longest wait between two tries.
     pub backoff_most: Duration,
 }
 
 /// A try that came to nothing, or a stream that ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct Failure {
+pub(super) struct StreamError {
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
 /// An open stream.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) address: String,
     pub(super) token: String,
     pub(super) outgoing: mpsc::Sender<v1::FromAgent>,
     pub(super) incoming: Streaming<v1::FromHub>,
 }
 
-// === impl Settings ===
+// === impl LinkSettings ===
 
-impl Settings {
+impl LinkSettings {
     /// The usual waits, TLS only.
     pub fn new(
         address: impl Into<String>,
@@ -83,13 +83,13 @@ impl Settings {
     }
 
     /// The token as it is now.
-    pub(super) fn token(&self) -> Result<String, Failure> {
+    pub(super) fn token(&self) -> Result<String, StreamError> {
         let text =
-            read(&self.token_file).map_err(|message| Failure::new("token-missing", message))?;
+            read(&self.token_file).map_err(|message| StreamError::new("token-missing", message))?;
         let token = text.trim();
         if token.is_empty() {
             let message = format!("the token file {} is empty", self.token_file.display());
-            return Err(Failure::new("token-missing", message));
+            return Err(StreamError::new("token-missing", message));
         }
         Ok(token.to_owned())
     }
@@ -105,23 +105,26 @@ impl Settings {
         self.domain.clone().or(other)
     }
 
-    fn endpoint(&self, address: &str) -> Result<Endpoint, Failure> {
+    fn endpoint(&self, address: &str) -> Result<Endpoint, StreamError> {
         let bad = |error: &dyn Error| {
-            Failure::new("address-invalid", format!("{address} is no address of a hub: {error}"))
+            StreamError::new(
+                "address-invalid",
+                format!("{address} is no address of a hub: {error}"),
+            )
         };
         let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|error| bad(&error))?;
         if !address.starts_with("https://") {
             if !(self.plaintext && stays_here(address)) {
                 let message = format!("{address} has no TLS: use https://");
-                return Err(Failure::new("address-insecure", message));
+                return Err(StreamError::new("address-insecure", message));
             }
             return Ok(endpoint);
         }
-        let authorities =
-            read(&self.ca_file).map_err(|message| Failure::new("certificate-invalid", message))?;
+        let authorities = read(&self.ca_file)
+            .map_err(|message| StreamError::new("certificate-invalid", message))?;
         if !authorities.contains("-----BEGIN CERTIFICATE-----") {
             let message = format!("{} holds no certificate in PEM form", self.ca_file.display());
-            return Err(Failure::new("certificate-invalid", message));
+            return Err(StreamError::new("certificate-invalid", message));
         }
         let mut tls = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(authorities))
@@ -130,12 +133,12 @@ impl Settings {
             tls = tls.domain_name(name);
         }
         endpoint.tls_config(tls).map_err(|error| {
-            Failure::new("certificate-invalid", format!("TLS to {address}: {}", causes(&error)))
+            StreamError::new("certificate-invalid", format!("TLS to {address}: {}", causes(&error)))
         })
     }
 
     /// Opens a stream.
-    pub(super) async fn dial(&self, address: &str) -> Result<Line, Failure> {
+    pub(super) async fn dial(&self, address: &str) -> Result<Connection, StreamError> {
         let token = self.token()?;
         let endpoint = self
             .endpoint(address)?
@@ -150,10 +153,11 @@ impl Settings {
             .http2_max_header_list_size(16 * 1024);
         let late = |_| {
             let limit = self.connect_timeout;
-            Failure::new("unreachable", format!("{address} has not answered for {limit:?}"))
+            StreamError::new("unreachable", format!("{address} has not answered for {limit:?}"))
         };
         let connect = tokio::time::timeout(self.connect_timeout, endpoint.connect());
-        let channel = connect.await.map_err(late)?.map_err(|error| Failure::of(address, &error))?;
+        let channel =
+            connect.await.map_err(late)?.map_err(|error| StreamError::of(address, &error))?;
         let mut client = LinkClient::new(channel)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);
@@ -161,21 +165,21 @@ impl Settings {
         let mut request = Request::new(ReceiverStream::new(messages));
         let mut bearer: MetadataValue<Ascii> = format!("Bearer {token}").parse().map_err(|_| {
             let file = self.token_file.display();
-            Failure::new("token-missing", format!("the token file {file} holds no token"))
+            StreamError::new("token-missing", format!("the token file {file} holds no token"))
         })?;
         bearer.set_sensitive(true);
         request.metadata_mut().insert("authorization", bearer);
         let open = tokio::time::timeout(self.connect_timeout, client.open(request));
         let response =
-            open.await.map_err(late)?.map_err(|status| Failure::of_status(address, &status))?;
+            open.await.map_err(late)?.map_err(|status| StreamError::of_status(address, &status))?;
         let address = address.to_owned();
-        Ok(Line { address, token, outgoing, incoming: response.into_inner() })
+        Ok(Connection { address, token, outgoing, incoming: response.into_inner() })
     }
 }
 
-// === impl Failure ===
+// === impl StreamError ===
 
-impl Failure {
+impl StreamError {
     pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
@@ -277,7 +281,7 @@ mod tests {
             ("https://[fd00::1]:8443", None, "https://[fd00::2]:8443", Some("fd00::1")),
         ];
         for (configured, domain, address, wanted) in cases {
-            let mut settings = Settings::new(configured, "ca.crt", "token");
+            let mut settings = LinkSettings::new(configured, "ca.crt", "token");
             settings.domain = domain.map(str::to_owned);
             assert_eq!(settings.certified(address).as_deref(), wanted, "{configured} {address}");
         }
@@ -297,7 +301,7 @@ mod tests {
         ];
         for (address, here) in cases {
             assert_eq!(stays_here(address), here, "{address}");
-            let mut settings = Settings::new(address, "/none", "/none");
+            let mut settings = LinkSettings::new(address, "/none", "/none");
             let refused = settings.endpoint(address).unwrap_err();
             assert_eq!(refused.reason, "address-insecure", "{address}");
             settings.plaintext = true;
@@ -309,7 +313,7 @@ mod tests {
     fn a_token_file_is_trimmed_and_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
-        let settings = Settings::new("https://hub", "/none", &file);
+        let settings = LinkSettings::new("https://hub", "/none", &file);
         assert_eq!(settings.token().unwrap_err().reason, "token-missing");
         std::fs::write(&file, "abc\n").unwrap();
         assert_eq!(settings.token().as_deref(), Ok("abc"));

@@ -1,9 +1,9 @@
 //! Orders on their way from the hub to a file: which wait, which are under way, and what is said of them.
 
 use muster_proto::delivery::{Delivered, Delivery, Place};
-use muster_proto::link::{Ack, FromAgent, MOST_TABLES, Outcome};
+use muster_proto::link::{Ack, AckOutcome, FromAgent, MOST_TABLES};
 
-use super::{AT_ONCE, Link, Output, Refused};
+use super::{AT_ONCE, DeliverError, Link, Output};
 
 /// An order of the hub.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ impl Order {
         Ack {
             place: self.place().clone(),
             generation: self.generation(),
-            outcome: Outcome::Refused { reason: reason.to_owned(), message: message.into() },
+            outcome: AckOutcome::Refused { reason: reason.to_owned(), message: message.into() },
         }
     }
 }
@@ -48,13 +48,13 @@ impl Link {
         let there = there.max(self.running.get(place).map_or(0, Order::generation));
         if generation < there {
             let message = format!("generation {there} of {place} is there already or on its way");
-            return self.say(order.refused("older-generation", message));
+            return self.acknowledge(order.refused("older-generation", message));
         }
         if let Order::Deliver { delivery, .. } = &order
             && !self.blobs.has(&delivery.digest)
         {
             let message = format!("the content {} was not sent", delivery.digest);
-            return self.say(order.refused("blob-missing", message));
+            return self.acknowledge(order.refused("blob-missing", message));
         }
         // A retry of what is being done; its ack will come.
         if self.running.get(place) == Some(&order) {
@@ -66,14 +66,14 @@ impl Link {
             let newer = self.waiting.get(at).is_some_and(|old| old.generation() > generation);
             let message = "a newer order for the same place has come";
             if newer {
-                return self.say(order.refused("superseded", message));
+                return self.acknowledge(order.refused("superseded", message));
             }
             if let Some(old) = self.waiting.remove(at) {
-                outputs.extend(self.say(old.refused("superseded", message)));
+                outputs.extend(self.acknowledge(old.refused("superseded", message)));
             }
         }
         if self.waiting.len() >= MOST_TABLES {
-            outputs.extend(self.say(order.refused("busy", "too many orders wait")));
+            outputs.extend(self.acknowledge(order.refused("busy", "too many orders wait")));
             return outputs;
         }
         self.waiting.push_back(order);
@@ -96,7 +96,7 @@ impl Link {
                     }
                     None => {
                         let message = format!("the content {} was dropped", delivery.digest);
-                        outputs.extend(self.say(order.refused("blob-missing", message)));
+                        outputs.extend(self.acknowledge(order.refused("blob-missing", message)));
                         continue;
                     }
                 },
@@ -115,39 +115,39 @@ impl Link {
     pub fn done(
         &mut self,
         place: &Place,
-        outcome: Result<Option<Delivered>, Refused>,
+        outcome: Result<Option<Delivered>, DeliverError>,
     ) -> Vec<Output> {
         let Some(order) = self.running.remove(place) else { return Vec::new() };
         let ack = match outcome {
             Ok(Some(Delivered { generation, digest, .. })) => {
                 self.delivered.insert(place.clone(), (generation, digest));
-                let outcome = Outcome::Delivered(digest);
+                let outcome = AckOutcome::Delivered(digest);
                 Ack { place: place.clone(), generation, outcome }
             }
             Ok(None) => {
                 self.delivered.remove(place);
-                let outcome = Outcome::Retired;
+                let outcome = AckOutcome::Retired;
                 Ack { place: place.clone(), generation: order.generation(), outcome }
             }
-            Err(Refused { reason, message }) => {
+            Err(DeliverError { reason, message }) => {
                 if let (Order::Deliver { delivery, .. }, "digest-mismatch") = (&order, reason) {
                     self.blobs.forget(&delivery.digest);
                 }
                 order.refused(reason, message.chars().take(256).collect::<String>())
             }
         };
-        let mut outputs = self.say(ack);
+        let mut outputs = self.acknowledge(ack);
         outputs.extend(self.start());
         outputs
     }
 
-    fn say(&mut self, ack: Ack) -> Vec<Output> {
+    fn acknowledge(&mut self, ack: Ack) -> Vec<Output> {
         if self.is_up() {
             return vec![Output::Send(FromAgent::Ack(ack))];
         }
-        self.unsaid.retain(|other| other.place != ack.place);
-        if self.unsaid.len() < MOST_TABLES {
-            self.unsaid.push_back(ack);
+        self.unsent_acks.retain(|other| other.place != ack.place);
+        if self.unsent_acks.len() < MOST_TABLES {
+            self.unsent_acks.push_back(ack);
         }
         Vec::new()
     }

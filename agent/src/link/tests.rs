@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use muster_proto::device::{Device, Vendor};
-use muster_proto::link::{Chunk, LARGEST_CHUNK, Outcome};
+use muster_proto::link::{AckOutcome, Chunk, LARGEST_CHUNK};
 use muster_proto::pod::PodRef;
 use proptest::prelude::*;
 
@@ -75,9 +75,9 @@ fn words(outputs: &[Output]) -> Vec<String> {
         }
         Output::Send(FromAgent::Ack(ack)) => {
             let outcome = match &ack.outcome {
-                Outcome::Delivered(_) => "delivered",
-                Outcome::Retired => "retired",
-                Outcome::Refused { reason, .. } => reason,
+                AckOutcome::Delivered(_) => "delivered",
+                AckOutcome::Retired => "retired",
+                AckOutcome::Refused { reason, .. } => reason,
             };
             format!("ack {} {} {outcome}", ack.place.file, ack.generation)
         }
@@ -86,13 +86,13 @@ fn words(outputs: &[Output]) -> Vec<String> {
             format!("write {} {}", delivery.place.file, delivery.generation)
         }
         Output::Retire { place, generation } => format!("retire {} {generation}", place.file),
-        Output::Disconnect(ended) => format!("leave {}", ended.reason()),
+        Output::Disconnect(error) => format!("leave {}", error.reason()),
         Output::Redirect(leader) => format!("go {}", leader.as_deref().unwrap_or("nowhere")),
     };
     outputs.iter().map(word).collect()
 }
 
-fn written(delivery: &Delivery) -> Result<Option<Delivered>, Refused> {
+fn written(delivery: &Delivery) -> Result<Option<Delivered>, DeliverError> {
     let Delivery { place, generation, digest, .. } = delivery.clone();
     Ok(Some(Delivered { place, generation, digest }))
 }
@@ -158,11 +158,11 @@ fn only_what_the_hub_does_not_know_is_told() {
         ((None, None), &["inventory 1", "pods full +c -"]),
     ];
     for ((inventory, pods), expected) in cases {
-        let told = link.told_pods.clone();
+        let told = link.reported_pods.clone();
         link.connected(at(1));
         assert_eq!(words(&link.received(at(1), welcome(1, inventory, pods))), expected);
         link.disconnected();
-        link.told_pods = told;
+        link.reported_pods = told;
     }
 }
 
@@ -227,7 +227,7 @@ fn a_content_that_is_not_what_it_says_is_reported_and_dropped() {
     let mut link = up(1);
     link.received(at(0), blob(b"x"));
     link.received(at(0), order(1, "f", 1, b"x"));
-    let refused = Refused { reason: "digest-mismatch", message: String::new() };
+    let refused = DeliverError { reason: "digest-mismatch", message: String::new() };
     assert_eq!(words(&link.done(&place("f"), Err(refused))), ["ack f 1 digest-mismatch"]);
     assert_eq!(words(&link.received(at(1), order(1, "f", 1, b"x"))), ["ack f 1 blob-missing"]);
 }

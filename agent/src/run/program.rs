@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use muster_program::log::LogLevel;
-use muster_program::parts::Signals;
+use muster_program::run::{self, Running};
 
-use super::{Agent, Settings};
+use super::{Agent, AgentSettings};
 use crate::args::RunArgs;
 use crate::directories::Directories;
 use crate::kubelet::device_id::ResourceNames;
@@ -15,6 +15,9 @@ use crate::problem::Problems;
 
 /// Threads for files: discovery and deliveries. They end when they have had nothing to do for a second.
 const FILE_THREADS: usize = 4;
+
+/// How long a read of a sick driver's file may keep the process after everything else has ended.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// Runs until SIGTERM or Ctrl-C, or until a part fails.
 pub fn main(args: RunArgs) -> anyhow::Result<()> {
@@ -27,36 +30,23 @@ pub fn main(args: RunArgs) -> anyhow::Result<()> {
         .max_blocking_threads(FILE_THREADS)
         .thread_keep_alive(Duration::from_secs(1))
         .build()?;
-    let ended = runtime.block_on(serve(settings, log));
-    // A read of a sick driver's file may hang for ever; it must not keep the process.
-    runtime.shutdown_timeout(Duration::from_millis(200));
-    ended
+    run::run(runtime, GRACE, start(settings, log))
 }
 
-async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
-    let mut signals = Signals::take()?;
+async fn start(settings: AgentSettings, log: LogLevel) -> anyhow::Result<Agent> {
     let config = kube::Config::infer().await;
     let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
     let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
     let problems = Problems::default();
     let directories = Directories::new(&problems);
     let node = settings.node.clone();
-    let mut agent = Agent::start(settings, client, directories, log, problems).await?;
+    let agent = Agent::start(settings, client, directories, log, problems).await?;
     let address = agent.address().map(|address| address.to_string()).unwrap_or_default();
     tracing::info!(node, address, version = env!("CARGO_PKG_VERSION"), "started");
-    tokio::select! {
-        () = signals.told() => {}
-        error = agent.failed() => {
-            agent.stop().await;
-            return Err(error);
-        }
-    }
-    agent.stop().await;
-    tracing::info!("stopped");
-    Ok(())
+    Ok(agent)
 }
 
-fn settings(args: RunArgs) -> anyhow::Result<Settings> {
+fn settings(args: RunArgs) -> anyhow::Result<AgentSettings> {
     let RunArgs {
         node,
         host,
@@ -85,16 +75,28 @@ fn settings(args: RunArgs) -> anyhow::Result<Settings> {
     discover.tools_every = poll;
     let mut names = ResourceNames::default();
     names.0.extend(resources);
-    let coordinator = coordinator.map(|address| link::Settings {
+    let coordinator = coordinator.map(|address| link::LinkSettings {
         domain: coordinator_name,
-        ..link::Settings::new(address, coordinator_ca, token_file)
+        ..link::LinkSettings::new(address, coordinator_ca, token_file)
     });
-    Ok(Settings {
+    Ok(AgentSettings {
         kubelet_root,
         server_id,
         resources: names,
         coordinator,
         listen: Some(listen),
-        ..Settings::new(&node, discover, state_dir)
+        ..AgentSettings::new(&node, discover, state_dir)
     })
+}
+
+// === impl Agent ===
+
+impl Running for Agent {
+    async fn failed(&mut self) -> anyhow::Error {
+        Self::failed(self).await
+    }
+
+    async fn stop(self) {
+        Self::stop(self).await;
+    }
 }

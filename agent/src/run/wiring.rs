@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Settings;
+use super::AgentSettings;
 use crate::deliver::{self, Deliverer};
 use crate::directories::Directories;
 use crate::link::{self, LinkStatus};
@@ -29,11 +29,10 @@ type Latest<T> = watch::Receiver<Arc<T>>;
 
 /// An agent that is being put together.
 pub(super) struct Wiring {
-    settings: Settings,
+    settings: AgentSettings,
     client: Client,
     directories: Directories,
     problems: Problems,
-    /// All metrics.
     pub registry: Registry,
     /// Tells all parts to end.
     pub stop: CancellationToken,
@@ -45,7 +44,7 @@ pub(super) struct Wiring {
 
 impl Wiring {
     pub fn new(
-        settings: Settings,
+        settings: AgentSettings,
         client: Client,
         directories: Directories,
         problems: Problems,
@@ -90,7 +89,7 @@ impl Wiring {
         let (pods, known) = watch::channel(Arc::new(PodMap::default()));
         let (listed, all) = watch::channel(false);
         let (client, problems) = (self.client.clone(), self.problems.clone());
-        let Settings { node, resources, .. } = self.settings.clone();
+        let AgentSettings { node, resources, .. } = self.settings.clone();
         self.start("pods", async move {
             pods::follow(client, &node, resources, pods, listed, problems).await;
         });
@@ -108,8 +107,9 @@ impl Wiring {
         let (heard, known) = watch::channel(false);
         let (pods, listed, inventory) = (pods.clone(), listed.clone(), inventory.clone());
         let channels = kubelet::Channels { pods, inventory, listed, out, heard };
-        let Settings { kubelet_root: root, resources, discover, .. } = self.settings.clone();
-        let settings = kubelet::Settings { root, resources, ..kubelet::Settings::default() };
+        let AgentSettings { kubelet_root: root, resources, discover, .. } = self.settings.clone();
+        let settings =
+            kubelet::KubeletSettings { root, resources, ..kubelet::KubeletSettings::default() };
         let (directories, problems) = (self.directories.clone(), self.problems.clone());
         self.start("kubelet", async move {
             kubelet::follow(discover.host, settings, &directories, channels, problems).await;
@@ -120,7 +120,7 @@ impl Wiring {
     /// The address that names this server.
     pub fn server_id(&mut self, inventory: &Latest<Inventory>) -> watch::Receiver<Option<String>> {
         let (chosen, named) = watch::channel(None);
-        let Settings { server_id, node, .. } = self.settings.clone();
+        let AgentSettings { server_id, node, .. } = self.settings.clone();
         let (client, problems) = (self.client.clone(), self.problems.clone());
         let inventory = inventory.clone();
         let body = server_id::follow(server_id, client, node, inventory, problems, chosen);
@@ -128,8 +128,8 @@ impl Wiring {
         named
     }
 
-    /// The annotations.
-    pub fn annotate(&mut self, sources: annotate::Sources) {
+    /// Writes the annotations of this node's pods.
+    pub fn annotate(&mut self, sources: annotate::AnnotateInputs) {
         let metrics = annotate::Metrics::register(&mut self.registry);
         let (client, problems) = (self.client.clone(), self.problems.clone());
         self.start("annotate", annotate::run(client, sources, problems, metrics));
@@ -139,9 +139,10 @@ impl Wiring {
     pub fn deliver(&mut self, pods: &Latest<PodMap>, listed: &watch::Receiver<bool>) -> Deliverer {
         let metrics = deliver::Metrics::default();
         metrics.register(&mut self.registry);
-        let Settings { kubelet_root: kubelet, state_dir: state, discover, .. } =
+        let AgentSettings { kubelet_root: kubelet, state_dir: state, discover, .. } =
             self.settings.clone();
-        let settings = deliver::Settings { kubelet, state, ..deliver::Settings::default() };
+        let settings =
+            deliver::DeliverySettings { kubelet, state, ..deliver::DeliverySettings::default() };
         let on_node = Arc::new(KnownPods(pods.clone()));
         let problems = self.problems.clone();
         let deliverer = Deliverer::new(discover.host, settings, on_node, problems, metrics);
@@ -179,7 +180,7 @@ impl Wiring {
         held: &Latest<Vec<PodDevices>>,
         heard: watch::Receiver<bool>,
     ) -> Option<watch::Receiver<LinkStatus>> {
-        let Settings { coordinator, node, discover, .. } = self.settings.clone();
+        let AgentSettings { coordinator, node, discover, .. } = self.settings.clone();
         let me = link::Me::on(&node, &discover.host);
         let (deliver, problems) = (Arc::new(deliverer.clone()), self.problems.clone());
         let (client, status) =

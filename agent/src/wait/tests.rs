@@ -4,7 +4,7 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::look::{Look, NotYet, PRINTED, check, look};
+use super::table::{NotYet, PRINTED, TableState, check, read};
 use super::*;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
@@ -30,9 +30,9 @@ impl Write for Log<'_> {
 }
 
 fn why(path: &Path) -> Option<NotYet> {
-    match look(path).unwrap() {
-        Look::Complete(_) => None,
-        Look::NotYet(why) => Some(why),
+    match read(path).unwrap() {
+        TableState::Complete(_) => None,
+        TableState::NotYet(why) => Some(why),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use muster_agent::deliver::{Deliverer, Metrics, PodFacts, PodFactsSource, Settings};
+use muster_agent::deliver::{Deliverer, DeliverySettings, Metrics, PodFacts, PodFactsSource};
 use muster_agent::host::Host;
 use muster_agent::problem::{Area, Problems};
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place, seal};
@@ -71,11 +71,11 @@ impl Node {
         let problems = Problems::default();
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
-        let settings = Settings {
+        let settings = DeliverySettings {
             state: folder.path().join("state"),
             pod_patience: patience,
             volume_patience: patience,
-            ..Settings::default()
+            ..DeliverySettings::default()
         };
         let host = Host::at(folder.path());
         let deliverer = Deliverer::new(host, settings, pods.clone(), problems.clone(), metrics);
@@ -88,11 +88,11 @@ impl Node {
     /// The same node after the agent was started again.
     fn restarted(self) -> Self {
         let Self { folder, pods, problems, .. } = self;
-        let settings = Settings {
+        let settings = DeliverySettings {
             state: folder.path().join("state"),
             pod_patience: Duration::ZERO,
             volume_patience: Duration::ZERO,
-            ..Settings::default()
+            ..DeliverySettings::default()
         };
         let metrics = Metrics::default();
         let host = Host::at(folder.path());

@@ -8,10 +8,10 @@ use base64::Engine;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
-use muster_agent::annotate::{self, Metrics, Sources};
+use muster_agent::annotate::{self, AnnotateInputs, Metrics};
 use muster_agent::directories::Directories;
 use muster_agent::host::Host;
-use muster_agent::kubelet::{self, Channels, Settings};
+use muster_agent::kubelet::{self, Channels, KubeletSettings};
 use muster_agent::pods::{self, PodMap, PodMeta};
 use muster_agent::problem::{Area, Problems};
 use muster_proto::Message;
@@ -55,7 +55,7 @@ impl Agent {
         let (pods_out, pods) = watch::channel(Arc::new(PodMap::new()));
         let (devices_out, devices) = watch::channel(Arc::new(Vec::new()));
         let (inventory, inventory_in) = watch::channel(Arc::new(inventory));
-        let settings = Settings::default();
+        let settings = KubeletSettings::default();
         let mut tasks = JoinSet::new();
         let (api, resources, told) = (client.clone(), settings.resources.clone(), problems.clone());
         let (listed, listed_in) = watch::channel(false);
@@ -75,7 +75,7 @@ impl Agent {
             kubelet::follow(host, settings, &directories, channels, told).await;
         });
         let (server_id_out, server_id) = watch::channel(Some("192.168.1.10".to_owned()));
-        let sources = Sources {
+        let sources = AnnotateInputs {
             pods: pods.clone(),
             devices: devices.clone(),
             inventory: inventory_in,
@@ -425,7 +425,7 @@ async fn a_pod_of_another_uid_is_never_written() {
     let problems = Problems::default();
     let metrics = Metrics::register(&mut Registry::default());
     let (_server_id, server_id) = watch::channel(Some("s".to_owned()));
-    let sources = Sources { pods, devices, inventory, server_id };
+    let sources = AnnotateInputs { pods, devices, inventory, server_id };
     let mut tasks = JoinSet::new();
     let client = stub.client.clone();
     tasks.spawn(annotate::run(client, sources, problems.clone(), metrics.clone()));

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::kai;
 use crate::names::{CLUSTER_TRAINING_RUNTIME, GROUP, TRAIN_JOB, TRAINING_RUNTIME, VERSION};
 use crate::runtime::TrainingRuntimeSpec;
 use crate::schema;
@@ -13,11 +14,44 @@ use crate::train_job::TrainJobSpec;
 pub struct Definition {
     /// The file below `deploy/crds`.
     pub file: String,
+    /// What the file says before the definition, without comment signs.
+    pub head: &'static str,
     /// The definition.
     pub object: Value,
 }
 
-/// All definitions that are made of types, in the order of their files.
+/// What a kind is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The kind in paths.
+    pub plural: &'a str,
+    /// `Namespaced` or `Cluster`.
+    pub scope: &'a str,
+    /// What people may call it for short.
+    pub short: &'a [&'a str],
+}
+
+/// All definitions that are made of these types, in the order of their files.
+pub fn all() -> Vec<Definition> {
+    let mut all = vec![
+        kai::config::definition(),
+        kai::scheduling_shard::definition(),
+        kai::topology::definition(),
+        kai::bind_request::definition(),
+        kai::pod_group::definition(),
+        kai::queue::definition(),
+    ];
+    all.extend(crds());
+    all
+}
+
+/// The definitions of TrainJobs and their runtimes, in the order of their files.
 pub fn crds() -> Vec<Definition> {
     vec![
         runtime(CLUSTER_TRAINING_RUNTIME, "clustertrainingruntimes", "Cluster"),
@@ -26,7 +60,7 @@ pub fn crds() -> Vec<Definition> {
     ]
 }
 
-/// All definitions as documents of YAML.
+/// The definitions of TrainJobs and their runtimes as documents of YAML.
 pub fn yaml() -> Result<String, serde_saphyr::ser::Error> {
     let mut all = String::new();
     for definition in crds() {
@@ -39,9 +73,49 @@ pub fn yaml() -> Result<String, serde_saphyr::ser::Error> {
 // === impl Definition ===
 
 impl Definition {
+    /// The definition of a kind with one version. `properties` are those of its objects, `version` what the version has
+    /// beside its schema.
+    pub fn new(
+        head: &'static str,
+        names: &Names<'_>,
+        description: &str,
+        properties: Value,
+        required: &[&str],
+        version: Value,
+    ) -> Self {
+        let Names { group, version: number, kind, plural, scope, short } = names;
+        let mut root = json!({
+            "description": description, "type": "object",
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
+            },
+        });
+        root["properties"] = schema::with(root["properties"].take(), properties);
+        if !required.is_empty() {
+            root["required"] = json!(required);
+        }
+        let version = schema::with(
+            json!({"name": number, "served": true, "storage": true, "schema": {"openAPIV3Schema": root}}),
+            version,
+        );
+        let mut called = json!({
+            "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase(),
+        });
+        if !short.is_empty() {
+            called["shortNames"] = json!(short);
+        }
+        let object = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": scope, "names": called, "versions": [version]},
+        });
+        Self { file: format!("{group}_{plural}.yaml"), head, object }
+    }
+
     /// As it is kept.
     pub fn yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
-        serde_saphyr::to_string(&self.object)
+        let head: String = self.head.lines().map(|line| format!("# {line}\n")).collect();
+        Ok(head + &serde_saphyr::to_string(&self.object)?)
     }
 
     /// Its schema.
@@ -111,5 +185,5 @@ fn definition(kind: &str, plural: &str, scope: &str, version: Value) -> Definiti
             "versions": [version],
         },
     });
-    Definition { file: format!("{GROUP}_{plural}.yaml"), object }
+    Definition { file: format!("{GROUP}_{plural}.yaml"), head: "", object }
 }

@@ -4,7 +4,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::resource::resource;
 use crate::status::JobStatus;
 
 /// Jobs that belong together.
@@ -21,7 +20,7 @@ pub struct JobSet {
     pub status: Option<JobSetStatus>,
 }
 
-resource!(JobSet, NamespaceResourceScope, "JobSet", "jobset.x-k8s.io", "v1alpha2", "jobsets");
+crate::kind!(JobSet, NamespaceResourceScope, "JobSet", "jobset.x-k8s.io", "v1alpha2", "jobsets");
 
 /// What is there of a JobSet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -8,13 +8,13 @@
 //! Field names, defaults, bounds and rules are those of `trainer.kubeflow.org/v1alpha1`. Pod specs stay JSON: what a
 //! person writes there reaches the pod, also what this version has never heard of. Start reading at [`train_job`].
 
-pub mod amount;
 pub mod crd;
 pub mod job_set;
+pub mod kai;
+pub mod kind;
 pub mod metadata;
 pub mod names;
 pub mod pod_group;
-mod resource;
 pub mod runtime;
 pub mod schema;
 pub mod status;

@@ -4,8 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::amount::Amounts;
-use crate::resource::resource;
+use muster_kube::quantity::QuantityTexts;
 
 macro_rules! pod_group {
     ($(#[$doc:meta])* $name:ident, $spec:ty, $group:literal, $version:literal) => {
@@ -23,7 +22,7 @@ macro_rules! pod_group {
             pub status: Option<Value>,
         }
 
-        resource!($name, NamespaceResourceScope, "PodGroup", $group, $version, "podgroups");
+        crate::kind!($name, NamespaceResourceScope, "PodGroup", $group, $version, "podgroups");
     };
 }
 
@@ -58,7 +57,7 @@ pub struct CoschedulingSpec {
     pub min_member: Option<i32>,
     /// What they need together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_resources: Option<Amounts>,
+    pub min_resources: Option<QuantityTexts>,
     /// How long they wait for each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<i32>,
@@ -73,7 +72,7 @@ pub struct VolcanoSpec {
     pub min_member: Option<i32>,
     /// What they need together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min_resources: Option<Amounts>,
+    pub min_resources: Option<QuantityTexts>,
     /// Their queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::metadata::TemplateMetadata;
-use crate::resource::resource;
 use crate::schema;
 
 /// A runtime of one namespace.
@@ -20,7 +19,7 @@ pub struct TrainingRuntime {
     pub spec: TrainingRuntimeSpec,
 }
 
-resource!(
+crate::kind!(
     TrainingRuntime,
     NamespaceResourceScope,
     "TrainingRuntime",
@@ -40,7 +39,7 @@ pub struct ClusterTrainingRuntime {
     pub spec: TrainingRuntimeSpec,
 }
 
-resource!(
+crate::kind!(
     ClusterTrainingRuntime,
     ClusterResourceScope,
     "ClusterTrainingRuntime",

@@ -23,6 +23,56 @@ pub fn of<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The key of a label.
+pub(crate) const LABEL_KEY: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
+
+/// A whole number of any size.
+pub(crate) fn integer(_: &mut SchemaGenerator) -> Schema {
+    schema(json!({"type": "integer"}))
+}
+
+/// Whole numbers of any size, by name.
+pub(crate) fn integers(_: &mut SchemaGenerator) -> Schema {
+    schema(json!({"type": "object", "additionalProperties": {"type": "integer"}}))
+}
+
+/// A number.
+pub(crate) fn number(_: &mut SchemaGenerator) -> Schema {
+    schema(json!({"type": "number"}))
+}
+
+/// An object of which nothing is typed.
+pub(crate) fn any(_: &mut SchemaGenerator) -> Schema {
+    schema(anything())
+}
+
+/// Objects of which nothing is typed.
+pub(crate) fn anything_list(_: &mut SchemaGenerator) -> Schema {
+    schema(json!({"type": "array", "items": anything()}))
+}
+
+/// Quantities by resource.
+pub(crate) fn quantities(_: &mut SchemaGenerator) -> Schema {
+    schema(json!({"type": "object", "additionalProperties": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
+        "pattern": "^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$",
+    }}))
+}
+
+/// What the levels of a topology must be.
+pub(crate) fn levels_rules() -> Value {
+    json!([
+        {"rule": "self.map(level, level.nodeLabel) == oldSelf.map(level, level.nodeLabel)",
+         "message": "node labels stay as they were created; only aliases may change",
+         "reason": "FieldValueForbidden"},
+        {"rule": "self.all(one, self.filter(other, other.nodeLabel == one.nodeLabel).size() == 1)",
+         "message": "each node label may be the label of one level",
+         "reason": "FieldValueDuplicate"},
+        {"rule": "!self.exists(level, level.nodeLabel == 'kubernetes.io/hostname') || self[self.size() - 1].nodeLabel == 'kubernetes.io/hostname'",
+         "message": "kubernetes.io/hostname may be the label of the last level only, because nothing is narrower"},
+    ])
+}
+
 /// A schema that is written as JSON.
 pub(crate) fn schema(value: Value) -> Schema {
     Schema::try_from(value).unwrap_or_default()

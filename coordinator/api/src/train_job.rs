@@ -6,12 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::amount::Amounts;
 use crate::metadata::TemplateMetadata;
-use crate::resource::resource;
 use crate::schema;
 use crate::status::TrainJobStatus;
 use crate::{names, schema::pod};
+use muster_kube::quantity::QuantityTexts;
 
 /// One run of a training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub struct TrainJob {
     pub status: Option<TrainJobStatus>,
 }
 
-resource!(
+crate::kind!(
     TrainJob,
     NamespaceResourceScope,
     "TrainJob",
@@ -176,10 +175,10 @@ pub struct Trainer {
 pub struct Resources {
     /// At most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limits: Option<Amounts>,
+    pub limits: Option<QuantityTexts>,
     /// At least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requests: Option<Amounts>,
+    pub requests: Option<QuantityTexts>,
     /// Devices that are claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Value>,

@@ -13,7 +13,7 @@ fn folder() -> PathBuf {
 }
 
 fn definition(kind: &str) -> Definition {
-    crd::crds().into_iter().find(|d| d.object["spec"]["names"]["kind"] == kind).unwrap()
+    crd::all().into_iter().find(|d| d.object["spec"]["names"]["kind"] == kind).unwrap()
 }
 
 /// The object as it is kept, or why it is refused: field and detail.
@@ -36,7 +36,7 @@ fn job(spec: Value) -> Value {
 /// `MUSTER_WRITE_CRDS=1 cargo test -p muster-api` writes them anew.
 #[test]
 fn what_is_committed_is_what_the_types_make() {
-    for definition in crd::crds() {
+    for definition in crd::all() {
         let (file, text) = (folder().join(&definition.file), definition.yaml().unwrap());
         if std::env::var_os("MUSTER_WRITE_CRDS").is_some() {
             std::fs::write(&file, &text).unwrap();
@@ -50,7 +50,7 @@ fn what_is_committed_is_what_the_types_make() {
 
 #[test]
 fn an_api_server_takes_them() {
-    for definition in crd::crds() {
+    for definition in crd::all() {
         let mut object = definition.object.clone();
         definitions::default_crd(&mut object);
         assert_eq!(definitions::validate_crd(&object), [], "{}", definition.file);

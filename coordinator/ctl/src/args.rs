@@ -62,7 +62,7 @@ pub struct Args {
     pub command: Command,
 }
 
-/// The commands.
+/// What the program is asked to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Try Go templates

@@ -9,8 +9,8 @@ use muster_dijob::role::Role;
 use serde_json::{Value as Json, json};
 
 use crate::args::DijobsArgs;
-use crate::live::{Cluster, Kind, Need, Part, for_programs};
-use crate::{Failure, input, say};
+use crate::live::{Cluster, Kind, ListedFields, Need, for_programs};
+use crate::{Failure, input, note};
 
 /// What is asked of a cluster.
 static KINDS: [Kind; 2] = [
@@ -20,7 +20,7 @@ static KINDS: [Kind; 2] = [
         at: &[api::API_VERSION],
         plural: "dijobs",
         need: Need::Ours,
-        part: Part::Whole,
+        fields: ListedFields::All,
     },
     Kind {
         list: "pods",
@@ -28,7 +28,7 @@ static KINDS: [Kind; 2] = [
         at: &["v1"],
         plural: "pods",
         need: Need::Must,
-        part: Part::Whole,
+        fields: ListedFields::All,
     },
 ];
 
@@ -48,7 +48,7 @@ pub(crate) fn list(args: &DijobsArgs, out: &mut dyn Write) -> Result<bool, Failu
                     Ok(job) => jobs.push(job),
                     Err(why) => {
                         unreadable = true;
-                        say(format_args!("{shown}: DIJob {}: {why}", object["metadata"]["name"]));
+                        note(format_args!("{shown}: DIJob {}: {why}", object["metadata"]["name"]));
                     }
                 },
                 Some("Pod") => pods.extend(api::read(&object).ok()),
@@ -60,7 +60,7 @@ pub(crate) fn list(args: &DijobsArgs, out: &mut dyn Write) -> Result<bool, Failu
         if args.files.is_empty() {
             let elsewhere =
                 if args.cluster.all_namespaces { "" } else { " here: -A looks in all namespaces" };
-            say(format_args!("there are no DIJobs{elsewhere}"));
+            note(format_args!("there are no DIJobs{elsewhere}"));
             return Ok(false);
         }
         let files: Vec<String> = args.files.iter().map(|file| file.display().to_string()).collect();

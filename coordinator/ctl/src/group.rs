@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::{GroupArgs, PlanOutput};
 use crate::modelserving::called;
-use crate::{Failure, input, say};
+use crate::{Failure, input, note};
 
 /// More pods of one workload say nothing new.
 const MOST_PODS: usize = 1_000;
@@ -51,7 +51,7 @@ pub(crate) fn group_files(args: &GroupArgs, out: &mut dyn Write) -> Result<bool,
             }
             Err(why) => {
                 wrong = true;
-                say(format_args!("{}: {why}", called(object)));
+                note(format_args!("{}: {why}", called(object)));
             }
         }
     }
@@ -68,19 +68,19 @@ pub(crate) fn group_files(args: &GroupArgs, out: &mut dyn Write) -> Result<bool,
             Ok(outcome) => files.keep(pod, outcome, &mut found),
             Err(error) => {
                 wrong = true;
-                say(error);
+                note(error);
             }
         }
     }
     for (why, pods) in &files.left {
         let first = pods.first().map_or("", String::as_str);
         match pods.len() {
-            1 => say(format_args!("{first} is left alone: {why}")),
-            many => say(format_args!("{first} and {} more are left alone: {why}", many - 1)),
+            1 => note(format_args!("{first} is left alone: {why}")),
+            many => note(format_args!("{first} and {} more are left alone: {why}", many - 1)),
         }
     }
     if found.is_empty() && !wrong {
-        say("no pod would have a group");
+        note("no pod would have a group");
     }
     print(args.output, found.into_values().collect(), out)?;
     Ok(wrong)

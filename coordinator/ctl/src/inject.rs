@@ -8,7 +8,7 @@ use muster_ranktable::inject::{Injection, mutate};
 use serde_json::{Value as Json, json};
 
 use crate::args::{InjectArgs, PodOutput};
-use crate::{Failure, input, say};
+use crate::{Failure, input, note};
 
 pub(crate) fn inject(args: &InjectArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let template = input::config_map(&args.template)?;
@@ -70,7 +70,7 @@ fn one(
     // The given template is tried whatever it is called; a file may have no name in it.
     let found = |asked: &str| {
         if asked != template.name {
-            say(format_args!("the pod names template {asked}; {} is tried", template.name));
+            note(format_args!("the pod names template {asked}; {} is tried", template.name));
         }
         Ok(template.clone())
     };
@@ -78,7 +78,7 @@ fn one(
         Ok(outcome) => outcome,
         Err(refusal) => return Ok(Err(refusal.to_string())),
     };
-    outcome.warnings.iter().for_each(say);
+    outcome.warnings.iter().for_each(note);
     let patch = Json::Array(outcome.patch);
     let read: json_patch::Patch = serde_json::from_value(patch.clone()).map_err(Failure::wrong)?;
     json_patch::patch(pod, &read).map_err(Failure::wrong)?;

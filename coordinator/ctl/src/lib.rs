@@ -66,9 +66,9 @@ impl Failure {
     }
 }
 
-/// Says something that is no result. Without a stderr it goes unheard.
-pub fn say(message: impl Display) {
-    let _unheard = writeln!(std::io::stderr(), "{NAME}: {message}");
+/// Writes a note to stderr; results go to stdout.
+pub fn note(message: impl Display) {
+    let _closed = writeln!(std::io::stderr(), "{NAME}: {message}");
 }
 
 /// The program, under the name by which people call it: `musterctl`, or `kubectl muster`.
@@ -86,7 +86,7 @@ pub fn program(name: &'static str) -> ExitCode {
     match ended {
         Ok(found) => ExitCode::from(u8::from(found)),
         Err(error) => {
-            say(&error);
+            note(&error);
             ExitCode::from(error.code())
         }
     }

@@ -26,7 +26,7 @@ use serde::Serialize;
 
 pub(crate) use self::cluster::Cluster;
 pub(crate) use self::explain::explain;
-pub(crate) use self::kinds::{Kind, Need, Part};
+pub(crate) use self::kinds::{Kind, ListedFields, Need};
 pub(crate) use self::nodes::nodes;
 pub(crate) use self::queues::queues;
 pub(crate) use self::snapshot::snapshot;

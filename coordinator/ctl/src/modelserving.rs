@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use muster_kube::FieldError;
 use muster_modelserving::api::KIND;
 use muster_modelserving::check;
-use muster_modelserving::field_error::FieldError;
 use serde_json::{Value as Json, json};
 
 use crate::args::{Output, ServingArgs};
-use crate::{Failure, input, say};
+use crate::{Failure, input, note};
 
 /// What was found in an object of a file.
 pub(crate) struct Finding {
@@ -66,7 +66,7 @@ pub(crate) fn servings(file: &Path) -> Result<Vec<Json>, Failure> {
         return Err(Failure::Usage(format!("{shown}: there is no {KIND} in it")));
     }
     for other in others {
-        say(format_args!("{shown}: {} is passed over", called(&other)));
+        note(format_args!("{shown}: {} is passed over", called(&other)));
     }
     Ok(servings)
 }

@@ -8,19 +8,19 @@ use std::io::Write;
 use jiff::Timestamp;
 use muster_modelserving::api::ModelServing;
 use muster_modelserving::defaults;
-use muster_modelserving::dress::Dress;
-use muster_modelserving::pod::{Adorn, Plain};
+use muster_modelserving::pod::{Plain, PodMutator};
 use muster_modelserving::preview;
 use muster_modelserving::ranktable::Ranktables;
 use muster_modelserving::seen::PodGroupApi;
 use muster_modelserving::shape::{Serving, Shape};
 use muster_modelserving::step::Object;
+use muster_modelserving::table_mutator::TableMutator;
 use muster_ranktable::inject::Injection;
 use serde_json::{Value as Json, json};
 
 use crate::args::{Output, PlanArgs, PlanOutput, PodGroups};
 use crate::modelserving::{called, found, print, servings};
-use crate::{Failure, say};
+use crate::{Failure, note};
 use templates::Given;
 
 pub(crate) fn plan(args: &PlanArgs, out: &mut dyn Write) -> Result<bool, Failure> {
@@ -69,36 +69,36 @@ fn one(mut raw: Json, templates: &Given, args: &PlanArgs) -> Result<Vec<Object>,
     let serving = Serving::read(&raw).map_err(|error| wrong(&error))?;
     let shape = serving.shape();
     let serving = serving.into_model_serving();
-    let adorn = dress(&serving, shape, templates, args).map_err(|why| wrong(&why))?;
+    let mutator = mutator(&serving, shape, templates, args).map_err(|why| wrong(&why))?;
     let api = match args.pod_groups {
         PodGroups::Absent => PodGroupApi::Absent,
         PodGroups::Plain => PodGroupApi::Plain,
         PodGroups::SubGroups => PodGroupApi::SubGroups,
     };
-    preview::objects(&serving, shape, api, adorn.as_ref(), Timestamp::now())
+    preview::objects(&serving, shape, api, mutator.as_ref(), Timestamp::now())
         .map_err(|error| wrong(&error))
 }
 
 /// What pods get for rank tables. Without templates that is not known: they are printed without.
-fn dress(
+fn mutator(
     serving: &ModelServing,
     shape: Shape,
     templates: &Given,
     args: &PlanArgs,
-) -> Result<Box<dyn Adorn>, String> {
+) -> Result<Box<dyn PodMutator>, String> {
     let Some(name) = Ranktables::template_of(&serving.metadata) else { return Ok(Box::new(Plain)) };
     if args.templates.is_empty() {
-        say(format_args!(
+        note(format_args!(
             "rank tables are left out: give template {name} with --templates to see their marks"
         ));
         return Ok(Box::new(Plain));
     }
     let injection = Injection { delivery: args.delivery, ..Injection::default() };
-    match Dress::of(serving, shape, templates, &injection) {
-        Dress::Trouble(trouble) => Err(match templates.has(name) {
-            true => trouble.message,
+    match TableMutator::of(serving, shape, templates, &injection) {
+        TableMutator::Error(error) => Err(match templates.has(name) {
+            true => error.message,
             false => format!("template {name} is not in --templates; {}", templates.names()),
         }),
-        dress => Ok(Box::new(dress)),
+        mutator => Ok(Box::new(mutator)),
     }
 }

@@ -17,7 +17,7 @@ use muster_scheduler::{decide_and_tell, simulate as after};
 use serde::Serialize;
 
 use crate::args::{SimulateArgs, SimulateOutput};
-use crate::{Failure, input, say};
+use crate::{Failure, input, note};
 
 /// How far apart cycles are.
 const PERIOD: SignedDuration = SignedDuration::from_secs(1);
@@ -50,7 +50,7 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
     let config = configuration(args.config.as_deref(), &args.file, &document)?;
     let Document { mut input, .. } = document;
     for bad in &input.set_aside {
-        say(format_args!("set aside: {bad}"));
+        note(format_args!("set aside: {bad}"));
     }
     let mut now = now(args, input.now);
     let mut cycles = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn simulate(args: &SimulateArgs, out: &mut dyn Write) -> Result<bool,
         let (decisions, pods) = decide_and_tell(&snapshot, &config, now);
         let cycle_ms = begun.elapsed().as_secs_f64() * 1000.0;
         for bad in snapshot.left_out.iter().filter(|_| at == 0) {
-            say(format_args!("left out: {}: {}", bad.object, bad.why));
+            note(format_args!("left out: {}: {}", bad.object, bad.why));
         }
         now = now.saturating_add(PERIOD).unwrap_or(now);
         if at + 1 < args.cycles {
@@ -100,7 +100,7 @@ pub(crate) fn configuration(
     let Some(path) = named else {
         let wrong =
             |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", file.display()));
-        return told(own.map_err(wrong)?);
+        return with_notes(own.map_err(wrong)?);
     };
     let text = input::text(path)?;
     let wrong = |error: config::ConfigError| Failure::Wrong(format!("{}: {error}", path.display()));
@@ -108,26 +108,26 @@ pub(crate) fn configuration(
     let is_shard =
         text.lines().any(|line| line.trim_start_matches(['{', ' ', '"']).starts_with("kind"));
     if is_shard {
-        return told(config::shard(&text, &[]).map_err(wrong)?);
+        return with_notes(config::shard(&text, &[]).map_err(wrong)?);
     }
     let mut config = config::parse(&text, &[]).map_err(wrong)?;
     if let Ok(own) = own {
         config.params = own.params;
     }
-    told(config)
+    with_notes(config)
 }
 
-/// Says what of a configuration is not obeyed.
-fn told(config: Config) -> Result<Config, Failure> {
-    for note in &config.notes {
-        say(note);
+/// Prints which settings of a configuration are ignored.
+fn with_notes(config: Config) -> Result<Config, Failure> {
+    for ignored in &config.notes {
+        note(ignored);
     }
     Ok(config)
 }
 
 fn now(args: &SimulateArgs, of_file: Option<Timestamp>) -> Timestamp {
-    let told = args.now.as_deref().and_then(|text| text.parse().ok());
-    told.or(of_file).unwrap_or_else(Timestamp::now)
+    let given = args.now.as_deref().and_then(|text| text.parse().ok());
+    given.or(of_file).unwrap_or_else(Timestamp::now)
 }
 
 /// At most a byte more than is allowed, so that what is too large is refused and not read to its end.

@@ -30,7 +30,7 @@ pub(crate) fn eval(args: &EvalArgs, out: &mut dyn Write) -> Result<bool, Failure
                 .map_err(|error| input::wrong(&args.data, error))?;
             template.execute(&data, &mut bytes)
         }
-        Mode::Seed => template.execute(&table(&input::json(&args.data)?), &mut bytes),
+        Mode::Table => template.execute(&table(&input::json(&args.data)?), &mut bytes),
         Mode::String => {
             let text = input::text(&args.data)?;
             // A JSON string is the text in it; anything else is itself the text.

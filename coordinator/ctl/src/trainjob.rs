@@ -14,7 +14,7 @@ mod mask;
 use std::io::Write;
 
 use jiff::Timestamp;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::Context;
 use muster_pipeline::reconcile::{Pass, reconcile};
@@ -54,17 +54,17 @@ pub struct Document {
 pub struct Finding {
     /// Who says so: `schema`, `runtime-webhook`, `trainjob-webhook`, `build`, `status`.
     pub phase: &'static str,
-    /// Of what.
+    /// Kind, namespace and name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub object: String,
-    /// Where.
+    /// Path of the field.
     pub field: String,
     /// Which kind of wrong.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Why.
+    /// What is wrong with the value.
     pub detail: String,
-    /// What helps.
+    /// What to do about it.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub remedy: &'static str,
 }

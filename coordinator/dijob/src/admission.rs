@@ -10,10 +10,13 @@ const LONGEST_NAME: usize = 45;
 
 const ROLES: [&str; 3] = ["coordinator", "collector", "learner"];
 
-/// The policy as it is to be written; none if it is right already, or wrong.
+/// The policy as it is to be written; none if it is right already, or wrong, or if there is no spec to write it into.
 pub fn policy(job: &Value) -> Option<&'static str> {
-    let said = &job["spec"]["cleanPodPolicy"];
-    let text = if said.is_null() { "" } else { said.as_str()? };
+    let spec = job["spec"].as_object()?;
+    let text = match spec.get("cleanPodPolicy") {
+        None | Some(Value::Null) => "",
+        Some(said) => said.as_str()?,
+    };
     let policy = CleanPodPolicy::read(text)?.word();
     (policy != text).then_some(policy)
 }
@@ -134,6 +137,8 @@ mod tests {
         assert_eq!([filled(json!(null)), filled(json!("")), policy(&job())], [Some("Running"); 3]);
         assert_eq!(filled(json!("ALL")), Some("All"));
         assert_eq!([filled(json!("None")), filled(json!("hello")), filled(json!(1))], [None; 3]);
+        let nowhere = [json!({}), json!({"spec": 9}), json!({"spec": "é"}), json!(null)];
+        assert_eq!(nowhere.each_ref().map(policy), [None; 4]);
     }
 
     #[test]

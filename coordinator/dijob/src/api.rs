@@ -10,17 +10,17 @@ use serde_json::{Map, Value};
 
 /// Its API group.
 pub const GROUP: &str = "diengine.opendilab.org";
-/// Its version.
+/// Version of the API.
 pub const VERSION: &str = "v1alpha1";
 /// Group and version.
 pub const API_VERSION: &str = "diengine.opendilab.org/v1alpha1";
-/// Its kind.
+/// Kind of the object.
 pub const KIND: &str = "DIJob";
-/// Its definition.
+/// Name of the definition of DIJobs.
 pub const DEFINITION: &str = "dijobs.diengine.opendilab.org";
 /// The kind of the aggregators' template.
 pub const AGGREGATOR_KIND: &str = "AggregatorConfig";
-/// Its definition.
+/// Name of the definition of AggregatorConfigs.
 pub const AGGREGATOR_DEFINITION: &str = "aggregatorconfigs.diengine.opendilab.org";
 
 /// A reinforcement-learning job.
@@ -53,13 +53,13 @@ pub struct Spec {
     /// Volumes of all pods but aggregators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volumes: Vec<Value>,
-    /// The coordinator.
+    /// Template of the job's coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Replica>,
-    /// Collectors.
+    /// Template of the collectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collector: Option<Replica>,
-    /// Learners.
+    /// Template of the learners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner: Option<Replica>,
 }
@@ -67,7 +67,7 @@ pub struct Spec {
 /// How pods of a role look.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
-    /// Their template.
+    /// Pod template of the replicas.
     #[serde(default)]
     pub template: Template,
 }
@@ -86,10 +86,10 @@ pub struct Template {
 /// What pods carry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TemplateMeta {
-    /// Labels.
+    /// Labels that the pods get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, String>>,
-    /// Annotations.
+    /// Annotations that the pods get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
 }
@@ -113,10 +113,10 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// The phase.
+    /// The phase that the condition is about.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// `True`, `False`.
+    /// Whether the job is in that phase, `True` or `False`.
     #[serde(default)]
     pub status: String,
     /// Why, in one word.
@@ -128,7 +128,7 @@ pub struct Condition {
     /// When it was last said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_update_time: String,
-    /// Since when.
+    /// When the status last changed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_transition_time: String,
 }
@@ -136,13 +136,13 @@ pub struct Condition {
 /// Pods of a role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Running.
+    /// How many replicas run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active: i32,
-    /// Done.
+    /// How many replicas have succeeded.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub succeeded: i32,
-    /// Broken.
+    /// How many replicas have failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: i32,
 }
@@ -166,7 +166,7 @@ pub struct AggregatorConfig {
 /// What is wanted of aggregators.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AggregatorConfigSpec {
-    /// Their template.
+    /// Template of the aggregators.
     #[serde(default)]
     pub aggregator: Replica,
 }
@@ -180,17 +180,17 @@ pub fn read<T: for<'de> Deserialize<'de>>(object: &Value) -> Result<T, String> {
 // === impl DIJob ===
 
 impl DIJob {
-    /// Its name.
+    /// The job's name.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// Its namespace.
+    /// The job's namespace.
     pub fn namespace(&self) -> &str {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    /// Its uid.
+    /// The job's `metadata.uid`.
     pub fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
@@ -223,7 +223,7 @@ impl DIJob {
     }
 }
 
-/// Phases.
+/// Values of `status.phase`.
 pub mod phase {
     /// Seen, and its coordinator does not run yet.
     pub const CREATED: &str = "Created";

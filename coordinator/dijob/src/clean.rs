@@ -7,7 +7,7 @@ pub enum CleanPodPolicy {
     Running,
     /// All, the coordinator too.
     All,
-    /// None.
+    /// No pods are deleted.
     None,
 }
 
@@ -24,7 +24,7 @@ impl CleanPodPolicy {
         }
     }
 
-    /// Its word.
+    /// The value as the spec writes it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "Running",

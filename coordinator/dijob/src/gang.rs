@@ -4,14 +4,12 @@
 //! all its pods. They are one pod group, since they have one owner. Which of them come first is said by a number: the
 //! coordinator, then learners, and collectors last; they are the ones that may be fewer.
 
-use muster_modelserving::naming::QUEUE as VOLCANO_QUEUE;
+use muster_kube::names::{QUEUE, VOLCANO_QUEUE};
 
 use crate::api::DIJob;
 use crate::pod::Pod;
 use crate::role::Role;
 
-/// Label: the queue.
-pub const QUEUE: &str = "kai.scheduler/queue";
 /// Label: which pods of a group come first.
 pub const ORDER: &str = "kai.scheduler/task-priority";
 

@@ -1,6 +1,6 @@
 //! Pods, made from templates.
 
-use muster_modelserving::quantity::Quantity;
+use muster_kube::Quantity;
 use serde_json::{Map, Value, json};
 
 use crate::api::{DIJob, Replica, Template};
@@ -76,7 +76,7 @@ impl Default for Settings {
 
 impl Default for Resources {
     fn default() -> Self {
-        let none = Quantity::NOTHING;
+        let none = Quantity::ZERO;
         Self { cpus: none, memory: none, gpus: 0 }
     }
 }

@@ -19,22 +19,22 @@ pub const PORT: &str = "di-port";
 pub const GPU_PORT: &str = "gpu-port";
 /// The port where DDP learners meet.
 pub const MASTER_PORT: &str = "master-port";
-/// Its number.
+/// Number of the master port.
 pub const MASTER_PORT_NUMBER: u32 = 10314;
 
 /// Labels of every pod and service.
 pub mod label {
-    /// Always [`super::super::api::GROUP`].
+    /// Label whose value is always [`super::super::api::GROUP`].
     pub const GROUP: &str = "group-name";
-    /// The job.
+    /// Label with the job's name.
     pub const JOB: &str = "dijob-name";
-    /// Always [`CONTROLLER_VALUE`].
+    /// Label whose value is always [`CONTROLLER_VALUE`].
     pub const CONTROLLER: &str = "controller-name";
     /// Who makes them.
     pub const CONTROLLER_VALUE: &str = "di-operator";
-    /// The role.
+    /// Label with the pod's role.
     pub const ROLE: &str = "replica-type";
-    /// The pod.
+    /// Label with the pod's name.
     pub const POD: &str = "pod-name";
     /// On DDP learners that are several pods: [`DDP_MASTER`] or [`DDP_WORKER`].
     pub const DDP: &str = "ddp-learner-type";

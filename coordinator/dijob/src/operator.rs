@@ -45,11 +45,11 @@ pub enum Step {
 /// A thing that is there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Named {
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its uid.
+    /// The object's `metadata.uid`.
     pub uid: String,
 }
 
@@ -67,9 +67,9 @@ pub struct Event {
 /// A service, as far as it matters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceSeen {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its uid.
+    /// The object's `metadata.uid`.
     pub uid: String,
     /// The uid of the job that owns it.
     pub job: String,

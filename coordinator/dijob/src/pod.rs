@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use muster_modelserving::quantity::Quantity;
+use muster_kube::Quantity;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -197,7 +197,7 @@ impl Pod {
     pub fn devices(&self) -> u64 {
         let Some(worker) = self.worker() else { return 0 };
         let resource = device(worker).unwrap_or(names::GPU);
-        let amount = self.amount(resource).and_then(Quantity::whole);
+        let amount = self.amount(resource).and_then(Quantity::exact_units);
         amount.and_then(|amount| u64::try_from(amount).ok()).unwrap_or_default()
     }
 
@@ -241,8 +241,8 @@ impl Pod {
 /// An amount as JSON has it: text or a number.
 pub fn amount(value: &Value) -> Option<Quantity> {
     match value {
-        Value::String(text) => Quantity::read(text.trim()),
-        Value::Number(number) => Quantity::read(&number.to_string()),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
         _ => None,
     }
 }

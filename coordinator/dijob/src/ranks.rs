@@ -3,11 +3,7 @@
 //! A job with the annotation `muster.dev/ranktable-template` wants tables: the DDP learners of one aggregator are a rank
 //! group, called as the aggregator is. The ranktable controller does the rest.
 
-use muster_modelserving::ranktable::Marks;
-use muster_ranktable::names::{
-    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_DELIVERY, RANKTABLE_ORDER, RANKTABLE_TEMPLATE,
-    RANKTABLE_TIMEOUT,
-};
+use muster_kube::rank_group::{COPIED, Marks, RANKTABLE_TEMPLATE, annotation};
 
 use crate::api::DIJob;
 use crate::make::Part;
@@ -18,19 +14,9 @@ pub const INDEX: &str = "hccl/rankIndex";
 
 /// Marks a DDP learner of this aggregator.
 pub fn mark(job: &DIJob, aggregator: &str, part: &Part, pod: &mut Pod) {
-    let said = |keys: &[&'static str]| {
-        let all = job.metadata.annotations.as_ref()?;
-        let found = |key: &&'static str| Some((*key, all.get(*key)?.trim()));
-        keys.iter().find_map(found).filter(|(_, value)| !value.is_empty())
-    };
-    let Some((_, template)) = said(&RANKTABLE_TEMPLATE) else { return };
-    let passed = [&RANKTABLE_TIMEOUT[..], &RANKTABLE_ORDER, &[RANKTABLE_DELIVERY]];
-    let passed = passed.into_iter().filter_map(said);
-    let mut marks = Marks::default();
-    marks.labels.insert(RANK_GROUP.to_owned(), aggregator.to_owned());
-    marks.annotations = passed.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-    marks.annotations.insert(RANK_GROUP_SIZE.to_owned(), part.pods.to_string());
-    marks.annotations.insert(RANKTABLE_TEMPLATE[0].to_owned(), template.to_owned());
+    let said = job.metadata.annotations.as_ref();
+    let Some((_, template)) = annotation(said, &RANKTABLE_TEMPLATE) else { return };
+    let mut marks = Marks::new(aggregator.to_owned(), part.pods, template).copying(said, &COPIED);
     marks.annotations.insert(INDEX.to_owned(), part.index.to_string());
     let (mut labels, mut annotations) = (
         pod.metadata.labels.take().unwrap_or_default(),
@@ -44,6 +30,8 @@ pub fn mark(job: &DIJob, aggregator: &str, part: &Part, pod: &mut Pod) {
 
 #[cfg(test)]
 mod tests {
+    use muster_kube::rank_group::{RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_ORDER};
+
     use super::*;
 
     fn part() -> Part {

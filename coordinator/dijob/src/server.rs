@@ -23,6 +23,8 @@ pub use answer::{Answer, Replicas};
 pub use view::View;
 pub use work::{Next, Outcome, Work, Write};
 
+use muster_kube::{Name, Namespace};
+
 use crate::make::Settings;
 use answer::Refusal;
 
@@ -94,15 +96,29 @@ impl Route {
     }
 }
 
-/// What should be looked up before a request is begun, as far as it can be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What should be looked up before a request is begun, as far as it can be read. Nothing else of a request gets into a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Names of pods: who asks, and whom it reports.
-    pub pods: Vec<String>,
+    pub pods: Vec<Name>,
     /// Whether the template of aggregators may be needed.
     pub aggregator: bool,
+}
+
+// === impl About ===
+
+impl About {
+    /// Pods of a namespace; those that cannot be are left out.
+    fn new(
+        namespace: &str,
+        pods: impl IntoIterator<Item = String>,
+        aggregator: bool,
+    ) -> Option<Self> {
+        let pods = pods.into_iter().filter_map(|name| Name::parse(&name).ok()).collect();
+        Some(Self { namespace: Namespace::parse(namespace).ok()?, pods, aggregator })
+    }
 }
 
 /// What a request is about.
@@ -112,18 +128,18 @@ pub fn about(request: &Request<'_>) -> Option<About> {
         Route::Create | Route::Delete => {
             let asked = request::Replicas::read(request.body).ok()?;
             let aggregator = route == Route::Create && asked.learners.count() > 0;
-            Some(About { namespace: asked.namespace, pods: vec![asked.coordinator], aggregator })
+            About::new(&asked.namespace, [asked.coordinator], aggregator)
         }
         Route::Failed => {
             let request::Failed { namespace, coordinator, collectors, learners } =
                 request::Failed::read(request.body).ok()?;
-            let pods = std::iter::once(coordinator).chain(collectors).chain(learners).collect();
-            Some(About { namespace, pods, aggregator: false })
+            let pods = std::iter::once(coordinator).chain(collectors).chain(learners);
+            About::new(&namespace, pods, false)
         }
         Route::Query => {
             let asked = query::Query::read(request.query).ok()?;
             let pod = asked.coordinator.or(asked.aggregator).or(asked.name)?;
-            Some(About { namespace: asked.namespace?, pods: vec![pod], aggregator: false })
+            About::new(&asked.namespace?, [pod], false)
         }
         _ => None,
     }

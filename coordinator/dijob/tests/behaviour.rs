@@ -5,6 +5,8 @@
 mod crds;
 #[path = "behaviour/laws.rs"]
 mod fed;
+#[path = "behaviour/names.rs"]
+mod names;
 #[path = "behaviour/operator.rs"]
 mod operator;
 #[path = "behaviour/server.rs"]

@@ -27,61 +27,116 @@ pub(crate) type Slot = u32;
 /// The node of an instruction that leaves the current node as it is.
 pub(crate) const SAME: NodeId = NodeId::MAX;
 
-/// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     /// Writes a part of the source.
-    Text { start: u32, end: u32 },
+    Text {
+        start: u32,
+        end: u32,
+    },
     /// Pushes a literal.
-    Constant { at: NodeId, index: u32 },
+    Constant {
+        at: NodeId,
+        index: u32,
+    },
     /// Pushes nothing, as a value.
-    Nil { at: NodeId },
+    Nil {
+        at: NodeId,
+    },
     /// Pushes what the names lead to.
-    Load { at: NodeId, from: Source, names: Names },
+    Load {
+        at: NodeId,
+        from: Source,
+        names: Names,
+    },
     /// Ends a command: the value forgets what held it.
     Unbox,
     /// The value in the slot becomes the top one; the top one stays.
-    Store { slot: Slot },
+    Store {
+        slot: Slot,
+    },
     /// Checks the type of the top value.
-    Check { at: NodeId, param: Param },
+    Check {
+        at: NodeId,
+        param: Param,
+    },
     /// Hides a top value that a list or map of anything holds, because `slice` takes no such index.
     Unheld,
     /// Moves the value below the arguments behind them.
-    Rotate { count: u32 },
+    Rotate {
+        count: u32,
+    },
     /// Replaces the arguments by the result. `at` is what an error names, `after` what a later one may.
-    Call { at: NodeId, after: NodeId, function: u32, count: u32 },
+    Call {
+        at: NodeId,
+        after: NodeId,
+        function: u32,
+        count: u32,
+    },
     /// Says what a later error names.
-    Mark { at: NodeId },
+    Mark {
+        at: NodeId,
+    },
     /// Writes the result of a text function.
-    Write { at: NodeId, function: u32, count: u32 },
+    Write {
+        at: NodeId,
+        function: u32,
+        count: u32,
+    },
     /// Ends `and` and `or` at this argument, or drops it.
-    Decide { or: bool, piped: bool, last: bool, end: Address },
+    Decide {
+        or: bool,
+        piped: bool,
+        last: bool,
+        end: Address,
+    },
     /// Writes the top value.
     Print,
     /// Drops the top value.
     Drop,
-    /// Goes elsewhere.
-    Jump { to: Address },
+    Jump {
+        to: Address,
+    },
     /// Goes elsewhere unless the top value is true.
-    Unless { to: Address },
+    Unless {
+        to: Address,
+    },
     /// Makes the top value the dot, or goes elsewhere.
-    With { to: Address },
+    With {
+        to: Address,
+    },
     /// Forgets the innermost dot.
     Leave,
     /// Starts a loop over the top value, or goes elsewhere.
-    Range { first: Option<Slot>, second: Option<Slot>, empty: Address },
+    Range {
+        first: Option<Slot>,
+        second: Option<Slot>,
+        empty: Address,
+    },
     /// Goes on with the loop, or ends it.
-    Next { body: Address },
+    Next {
+        body: Address,
+    },
     /// Ends the loop.
-    Break { to: Address },
+    Break {
+        to: Address,
+    },
     /// Refuses a template that was not defined or is called too deep.
-    Enter { at: NodeId, call: u32 },
+    Enter {
+        at: NodeId,
+        call: u32,
+    },
     /// Runs what the call names, with the top value as its dot.
-    Template { call: u32 },
+    Template {
+        call: u32,
+    },
     /// Goes back to the caller.
     Return,
     /// Ends with an error.
-    Fail { at: NodeId, message: u32 },
+    Fail {
+        at: NodeId,
+        message: u32,
+    },
 }
 
 /// Where a field chain starts.
@@ -104,7 +159,6 @@ pub(crate) struct Names {
     pub(crate) unbox: bool,
 }
 
-/// A literal.
 #[derive(Clone, Debug)]
 pub(crate) enum Constant {
     Bool(bool),

@@ -35,7 +35,7 @@ pub struct Error {
 
 /// What a function says when it cannot do its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FunctionError {
     /// The arguments do not fit: reported as `error calling NAME: …`.
     Call(String),
     /// A bound was reached.
@@ -69,22 +69,22 @@ impl Error {
     }
 }
 
-// === impl Fault ===
+// === impl FunctionError ===
 
-impl Fault {
+impl FunctionError {
     /// The arguments do not fit.
     pub fn call(message: impl Into<String>) -> Self {
         Self::Call(message.into())
     }
 }
 
-impl From<String> for Fault {
+impl From<String> for FunctionError {
     fn from(message: String) -> Self {
         Self::Call(message)
     }
 }
 
-impl From<&str> for Fault {
+impl From<&str> for FunctionError {
     fn from(message: &str) -> Self {
         Self::Call(message.to_owned())
     }

@@ -151,84 +151,10 @@ impl<'a> Machine<'a, '_> {
                 }
             };
             match *op {
-                Op::Text { start, end } => {
-                    let text = self.setting.source.as_bytes().get(start as usize..end as usize);
-                    self.out.push(text.unwrap_or_default());
-                    self.check_output()?;
-                }
-                Op::Load { at, from, names } => self.load(at, from, names)?,
-                Op::Write { at, function, count } => self.write(at, function, count)?,
-                Op::Print => {
-                    let value = self.pop();
-                    print::action(&mut self.out, &value);
-                    self.check_output()?;
-                }
-                Op::Constant { at, index } => {
-                    self.at = at;
-                    self.held = false;
-                    let value = program
-                        .constants
-                        .get(index as usize)
-                        .map_or(Value::Missing, Constant::value);
-                    self.stack.push(value);
-                }
-                Op::Nil { at } => {
-                    self.mark(at);
-                    self.stack.push(Value::Missing);
-                }
-                Op::Unbox => {
-                    self.held = false;
-                    if let Some(top @ Value::Nil) = self.stack.last_mut() {
-                        *top = Value::Missing;
-                    }
-                }
-                Op::Store { slot } => {
-                    let value = self.stack.last().cloned().unwrap_or(Value::Missing);
-                    self.store(slot, value, false);
-                }
-                Op::Check { at, param } => {
-                    self.mark(at);
-                    if let Some(value) = self.stack.last()
-                        && !param.takes(value)
-                    {
-                        return Err(call::mismatch(param, value));
-                    }
-                }
-                Op::Unheld => {
-                    if let Some(top) = self.stack.last_mut()
-                        && self.held
-                    {
-                        *top = call::hidden();
-                    }
-                }
-                Op::Rotate { count } => {
-                    let start = self.stack.len().saturating_sub(count as usize);
-                    if let Some(arguments) =
-                        self.stack.get_mut(start..).filter(|arguments| !arguments.is_empty())
-                    {
-                        arguments.rotate_left(1);
-                    }
-                }
-                Op::Call { at, after, function, count } => {
-                    self.call(at, function, count)?;
-                    self.mark(after);
-                }
-                Op::Mark { at } => self.mark(at),
                 Op::Decide { or, piped, last, end } => {
-                    let decided = self.stack.last().is_some_and(Value::is_true) == or;
-                    if decided {
-                        let value = self.pop();
-                        if piped {
-                            self.pop();
-                        }
-                        self.stack.push(value);
+                    if self.decides(or, piped, last) {
                         next = end as usize;
-                    } else if piped || !last {
-                        self.pop();
                     }
-                }
-                Op::Drop => {
-                    self.pop();
                 }
                 Op::Jump { to } => next = to as usize,
                 Op::Unless { to } => {
@@ -244,9 +170,6 @@ impl<'a> Machine<'a, '_> {
                         next = to as usize;
                     }
                 }
-                Op::Leave => {
-                    self.dots.pop();
-                }
                 Op::Range { first, second, empty } => {
                     if !self.start_loop(first, second)? {
                         next = empty as usize;
@@ -261,7 +184,6 @@ impl<'a> Machine<'a, '_> {
                     self.end_loop();
                     next = to as usize;
                 }
-                Op::Enter { at, call } => self.check_call(at, call)?,
                 Op::Template { call } => {
                     let Some(body) = program.calls.get(call as usize).and_then(|call| call.body)
                     else {
@@ -280,13 +202,109 @@ impl<'a> Machine<'a, '_> {
                     (self.body, self.base, next) = (frame.body, frame.base, frame.next);
                     ops = self.ops();
                 }
-                Op::Fail { at, message } => {
-                    self.mark(at);
-                    return Err(Stop::Exec(
-                        program.messages.get(message as usize).cloned().unwrap_or_default(),
-                    ));
+                op => self.step(op)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `and` or `or` is decided by its argument, which is then the result.
+    fn decides(&mut self, or: bool, piped: bool, last: bool) -> bool {
+        let decided = self.stack.last().is_some_and(Value::is_true) == or;
+        if decided {
+            let value = self.pop();
+            if piped {
+                self.pop();
+            }
+            self.stack.push(value);
+        } else if piped || !last {
+            self.pop();
+        }
+        decided
+    }
+
+    /// Does what the next operation always follows.
+    #[inline]
+    fn step(&mut self, op: Op) -> Result<(), Stop> {
+        let program = self.setting.program;
+        match op {
+            Op::Text { start, end } => {
+                let text = self.setting.source.as_bytes().get(start as usize..end as usize);
+                self.out.push(text.unwrap_or_default());
+                self.check_output()?;
+            }
+            Op::Load { at, from, names } => self.load(at, from, names)?,
+            Op::Write { at, function, count } => self.write(at, function, count)?,
+            Op::Print => {
+                let value = self.pop();
+                print::action(&mut self.out, &value);
+                self.check_output()?;
+            }
+            Op::Constant { at, index } => {
+                self.at = at;
+                self.held = false;
+                let constant = program.constants.get(index as usize);
+                self.stack.push(constant.map_or(Value::Missing, Constant::value));
+            }
+            Op::Nil { at } => {
+                self.mark(at);
+                self.stack.push(Value::Missing);
+            }
+            Op::Unbox => {
+                self.held = false;
+                if let Some(top @ Value::Nil) = self.stack.last_mut() {
+                    *top = Value::Missing;
                 }
             }
+            Op::Store { slot } => {
+                let value = self.stack.last().cloned().unwrap_or(Value::Missing);
+                self.store(slot, value, false);
+            }
+            Op::Check { at, param } => {
+                self.mark(at);
+                if let Some(value) = self.stack.last()
+                    && !param.takes(value)
+                {
+                    return Err(call::mismatch(param, value));
+                }
+            }
+            Op::Unheld => {
+                if let Some(top) = self.stack.last_mut()
+                    && self.held
+                {
+                    *top = call::hidden();
+                }
+            }
+            Op::Rotate { count } => {
+                let start = self.stack.len().saturating_sub(count as usize);
+                let arguments = self.stack.get_mut(start..);
+                if let Some(arguments) = arguments.filter(|arguments| !arguments.is_empty()) {
+                    arguments.rotate_left(1);
+                }
+            }
+            Op::Call { at, after, function, count } => {
+                self.call(at, function, count)?;
+                self.mark(after);
+            }
+            Op::Mark { at } => self.mark(at),
+            Op::Drop => drop(self.pop()),
+            Op::Leave => drop(self.dots.pop()),
+            Op::Enter { at, call } => self.check_call(at, call)?,
+            Op::Fail { at, message } => {
+                self.mark(at);
+                let message = program.messages.get(message as usize);
+                return Err(Stop::Exec(message.cloned().unwrap_or_default()));
+            }
+            // The run follows these itself.
+            Op::Decide { .. }
+            | Op::Jump { .. }
+            | Op::Unless { .. }
+            | Op::With { .. }
+            | Op::Range { .. }
+            | Op::Next { .. }
+            | Op::Break { .. }
+            | Op::Template { .. }
+            | Op::Return => {}
         }
         Ok(())
     }

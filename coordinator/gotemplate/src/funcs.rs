@@ -4,6 +4,7 @@
 //! function writes its result, straight into the output where it can.
 
 mod builtin;
+mod choice;
 mod compare;
 mod dict;
 mod escape;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::output::Output;
 use crate::value::Value;
@@ -37,12 +38,14 @@ pub enum Param {
 }
 
 /// Writes a result.
-pub(crate) type TextWork = fn(&mut Output, &[Value<'_>], &mut Budget) -> Result<(), Fault>;
+pub(crate) type TextWork = fn(&mut Output, &[Value<'_>], &mut Budget) -> Result<(), FunctionError>;
 /// Makes a result.
-pub(crate) type ValueWork = for<'a> fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, Fault>;
+pub(crate) type ValueWork =
+    for<'a> fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, FunctionError>;
 /// A caller's own function.
-pub(crate) type OwnWork =
-    Arc<dyn for<'a> Fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, Fault> + Send + Sync>;
+pub(crate) type OwnWork = Arc<
+    dyn for<'a> Fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, FunctionError> + Send + Sync,
+>;
 
 /// What a function does.
 #[derive(Clone)]
@@ -141,6 +144,7 @@ impl Functions {
         let mut functions = Self::core();
         functions.text("toPrettyJson", &[Param::Any], None, json::pretty);
         text::register(&mut functions);
+        choice::register(&mut functions);
         list::register(&mut functions);
         dict::register(&mut functions);
         math::register(&mut functions);
@@ -157,7 +161,7 @@ impl Functions {
     /// Adds a caller's function, or replaces one. `rest` is what further arguments are, if any are taken.
     pub fn add<F>(&mut self, name: &str, params: &[Param], rest: Option<Param>, work: F)
     where
-        F: for<'a> Fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, Fault>
+        F: for<'a> Fn(&[Value<'a>], &mut Budget) -> Result<Value<'a>, FunctionError>
             + Send
             + Sync
             + 'static,

@@ -83,7 +83,6 @@ pub(crate) enum Complaint {
     BadNumber,
 }
 
-/// Reads tokens.
 #[derive(Debug)]
 pub(crate) struct Lexer<'s> {
     source: &'s str,

@@ -61,7 +61,7 @@ mod tree;
 mod unicode;
 mod value;
 
-pub use error::{Class, Error, Fault};
+pub use error::{Class, Error, FunctionError};
 pub use eval::MissingKey;
 pub use funcs::{Functions, Param};
 pub use limits::{Budget, Limits};

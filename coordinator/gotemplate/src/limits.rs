@@ -2,7 +2,7 @@
 //!
 //! Templates come from users. Each bound gives an error, never a crash, a hang or a full memory.
 
-use crate::error::Fault;
+use crate::error::FunctionError;
 
 /// The bounds of one template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Budget {
     }
 
     /// Takes bytes of work; an error when none is left.
-    pub fn charge(&mut self, bytes: usize) -> Result<(), Fault> {
+    pub fn charge(&mut self, bytes: usize) -> Result<(), FunctionError> {
         match self.work.checked_sub(bytes) {
             Some(left) => {
                 self.work = left;
@@ -64,7 +64,10 @@ impl Budget {
             }
             None => {
                 self.work = 0;
-                Err(Fault::Limit(format!("exceeded the work limit of {} bytes", self.limits.work)))
+                Err(FunctionError::Limit(format!(
+                    "exceeded the work limit of {} bytes",
+                    self.limits.work
+                )))
             }
         }
     }

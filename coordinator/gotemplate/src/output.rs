@@ -25,7 +25,6 @@ impl Output {
         Self { bytes, limit, over: false }
     }
 
-    /// Adds bytes.
     #[inline]
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if bytes.len() <= self.limit - self.bytes.len() {
@@ -35,7 +34,6 @@ impl Output {
         }
     }
 
-    /// Adds text.
     #[inline]
     pub(crate) fn push_str(&mut self, text: &str) {
         self.push(text.as_bytes());

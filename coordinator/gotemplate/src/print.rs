@@ -108,7 +108,6 @@ impl Flags {
 // === impl Printer ===
 
 impl Printer<'_> {
-    /// One operand.
     pub(crate) fn argument(&mut self, value: &Value<'_>, verb: char) {
         match (value, verb) {
             (Value::Missing | Value::Nil, 'T' | 'v') => self.pad(b"<nil>"),

@@ -20,7 +20,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Limits;
 pub use data::{Data, Mapping, Sequence, Struct};
 pub use json_read::Numbers;
@@ -99,7 +99,7 @@ impl<'a> Value<'a> {
     /// Reads JSON text, every digit of its numbers included.
     pub fn read_json(text: &[u8], numbers: Numbers) -> Result<Value<'static>, String> {
         json_read::read(text, numbers, Limits::default().nesting).map_err(|fault| match fault {
-            Fault::Call(message) | Fault::Limit(message) => message,
+            FunctionError::Call(message) | FunctionError::Limit(message) => message,
         })
     }
 

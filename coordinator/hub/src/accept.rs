@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::connection::{Connection, Line, Open};
+use super::connection::{BoundedSocket, Connection, Open};
 
 /// After an error of accept, such as too many open files, it is tried again.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -29,8 +29,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// What gRPC speaks on: a connection, with TLS around it or without.
 #[derive(Debug)]
 pub(super) enum Wire {
-    Plain(Connection),
-    Tls(Box<TlsStream<Connection>>),
+    Plain(BoundedSocket),
+    Tls(Box<TlsStream<BoundedSocket>>),
 }
 
 struct Door {
@@ -91,17 +91,17 @@ impl Door {
             // Without it messages are only slower.
             let _ = socket.set_nodelay(true);
             let open = Open::new(gauge.clone(), permit);
-            let connection = Connection::new(socket, *limit, ended.clone(), open);
+            let socket = BoundedSocket::new(socket, *limit, ended.clone(), open);
             match tls.clone() {
-                None => return Some(Wire::Plain(connection)),
-                Some(tls) => drop(handshakes.spawn(shake(tls, connection))),
+                None => return Some(Wire::Plain(socket)),
+                Some(tls) => drop(handshakes.spawn(shake(tls, socket))),
             }
         }
     }
 }
 
-async fn shake(tls: TlsAcceptor, connection: Connection) -> Option<Wire> {
-    match tokio::time::timeout(HANDSHAKE, tls.accept(connection)).await {
+async fn shake(tls: TlsAcceptor, socket: BoundedSocket) -> Option<Wire> {
+    match tokio::time::timeout(HANDSHAKE, tls.accept(socket)).await {
         Ok(Ok(stream)) => return Some(Wire::Tls(Box::new(stream))),
         Ok(Err(error)) => tracing::debug!("a handshake failed: {error}"),
         Err(_) => tracing::debug!("a handshake took longer than {HANDSHAKE:?}"),
@@ -112,12 +112,12 @@ async fn shake(tls: TlsAcceptor, connection: Connection) -> Option<Wire> {
 // === impl Wire ===
 
 impl Connected for Wire {
-    type ConnectInfo = Line;
+    type ConnectInfo = Connection;
 
-    fn connect_info(&self) -> Line {
+    fn connect_info(&self) -> Connection {
         match self {
-            Self::Plain(connection) => connection.line(),
-            Self::Tls(stream) => stream.get_ref().0.line(),
+            Self::Plain(socket) => socket.connection(),
+            Self::Tls(stream) => stream.get_ref().0.connection(),
         }
     }
 }
@@ -129,7 +129,7 @@ impl AsyncRead for Wire {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(connection) => Pin::new(connection).poll_read(context, buffer),
+            Self::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
             Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
@@ -142,7 +142,7 @@ impl AsyncWrite for Wire {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(connection) => Pin::new(connection).poll_write(context, bytes),
+            Self::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
@@ -153,28 +153,28 @@ impl AsyncWrite for Wire {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Plain(connection) => Pin::new(connection).poll_write_vectored(context, parts),
+            Self::Plain(socket) => Pin::new(socket).poll_write_vectored(context, parts),
             Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Self::Plain(connection) => connection.is_write_vectored(),
+            Self::Plain(socket) => socket.is_write_vectored(),
             Self::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(connection) => Pin::new(connection).poll_flush(context),
+            Self::Plain(socket) => Pin::new(socket).poll_flush(context),
             Self::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Plain(connection) => Pin::new(connection).poll_shutdown(context),
+            Self::Plain(socket) => Pin::new(socket).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }

@@ -38,7 +38,7 @@ const REVIEW: Duration = Duration::from_secs(10);
 
 /// A token that opens no stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Denied {
+pub enum AuthenticateError {
     /// It proves nothing.
     #[error("the token is refused: {0}")]
     Token(String),
@@ -56,7 +56,10 @@ pub enum Denied {
 /// Says which node a token speaks for.
 pub trait Authenticate: Send + Sync + 'static {
     /// The node.
-    fn authenticate<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<String, Denied>>;
+    fn authenticate<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<String, AuthenticateError>>;
 }
 
 /// Asks Kubernetes, and remembers the answer for a short time.
@@ -72,12 +75,12 @@ pub struct Reviewer {
 #[derive(Debug, Default)]
 struct Answers {
     good: HashMap<Digest, (Instant, String)>,
-    bad: HashMap<Digest, (Instant, Denied)>,
+    bad: HashMap<Digest, (Instant, AuthenticateError)>,
 }
 
-// === impl Denied ===
+// === impl AuthenticateError ===
 
-impl Denied {
+impl AuthenticateError {
     /// Why, for metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -92,7 +95,7 @@ impl Denied {
 // === impl Answers ===
 
 impl Answers {
-    fn recall(&self, token: &Digest, now: Instant) -> Option<Result<String, Denied>> {
+    fn recall(&self, token: &Digest, now: Instant) -> Option<Result<String, AuthenticateError>> {
         match (self.good.get(token), self.bad.get(token)) {
             (Some((until, node)), _) if now < *until => Some(Ok(node.clone())),
             (_, Some((until, denied))) if now < *until => Some(Err(denied.clone())),
@@ -100,7 +103,12 @@ impl Answers {
         }
     }
 
-    fn remember(&mut self, token: Digest, now: Instant, answer: &Result<String, Denied>) {
+    fn remember(
+        &mut self,
+        token: Digest,
+        now: Instant,
+        answer: &Result<String, AuthenticateError>,
+    ) {
         match answer {
             Ok(node) => {
                 self.bad.remove(&token);
@@ -112,7 +120,7 @@ impl Answers {
                 }
             }
             // Nobody could say; another may.
-            Err(Denied::Unknown(_)) => {}
+            Err(AuthenticateError::Unknown(_)) => {}
             Err(denied) => {
                 self.good.remove(&token);
                 // They hold for seconds, and who has 4096 bad ones has no trouble making more.
@@ -135,15 +143,15 @@ impl Reviewer {
     }
 
     /// Asks, unless too many wait to ask. The wait is a part of the time that a review may take.
-    async fn review(&self, token: &str) -> Result<String, Denied> {
-        let busy = |_| Denied::Unknown("too many tokens wait to be reviewed".to_owned());
+    async fn review(&self, token: &str) -> Result<String, AuthenticateError> {
+        let busy = |_| AuthenticateError::Unknown("too many tokens wait to be reviewed".to_owned());
         let _waits = self.waiting.try_acquire().map_err(busy)?;
-        let late = |_| Denied::Unknown(format!("no answer for {REVIEW:?}"));
+        let late = |_| AuthenticateError::Unknown(format!("no answer for {REVIEW:?}"));
         tokio::time::timeout(REVIEW, self.ask(token)).await.map_err(late)?
     }
 
-    async fn ask(&self, token: &str) -> Result<String, Denied> {
-        let unknown = |error: String| Denied::Unknown(error);
+    async fn ask(&self, token: &str) -> Result<String, AuthenticateError> {
+        let unknown = |error: String| AuthenticateError::Unknown(error);
         let _permit = self.reviews.acquire().await.map_err(|error| unknown(error.to_string()))?;
         let spec = TokenReviewSpec {
             audiences: Some(vec![AUDIENCE.to_owned()]),
@@ -159,32 +167,35 @@ impl Reviewer {
 }
 
 /// The node of a reviewed token.
-fn decide(status: TokenReviewStatus, accounts: &[String]) -> Result<String, Denied> {
+fn decide(status: TokenReviewStatus, accounts: &[String]) -> Result<String, AuthenticateError> {
     if status.authenticated != Some(true) {
         let error = status.error.unwrap_or_else(|| "it is not valid".to_owned());
-        return Err(Denied::Token(error.chars().take(256).collect()));
+        return Err(AuthenticateError::Token(error.chars().take(256).collect()));
     }
     // A server that does not know audiences has not checked this one.
     if !status.audiences.unwrap_or_default().iter().any(|audience| audience == AUDIENCE) {
-        return Err(Denied::Token(format!("it is not for the audience {AUDIENCE}")));
+        return Err(AuthenticateError::Token(format!("it is not for the audience {AUDIENCE}")));
     }
     let user = status.user.unwrap_or_default();
     let name = user.username.unwrap_or_default();
     if !accounts.contains(&name) {
-        return Err(Denied::Account(name.chars().take(256).collect()));
+        return Err(AuthenticateError::Account(name.chars().take(256).collect()));
     }
     let mut nodes = user.extra.unwrap_or_default().remove(NODE).unwrap_or_default();
     match (nodes.pop(), nodes.is_empty()) {
         (Some(node), true) if !node.is_empty() => Ok(node),
-        _ => Err(Denied::NoNode),
+        _ => Err(AuthenticateError::NoNode),
     }
 }
 
 impl Authenticate for Reviewer {
-    fn authenticate<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<String, Denied>> {
+    fn authenticate<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<String, AuthenticateError>> {
         Box::pin(async move {
             if token.is_empty() || token.len() > LONGEST_TOKEN {
-                return Err(Denied::Token(format!("it has {} bytes", token.len())));
+                return Err(AuthenticateError::Token(format!("it has {} bytes", token.len())));
             }
             let digest = Digest::of(token.as_bytes());
             if let Some(answer) = self.answers.lock().recall(&digest, Instant::now()) {
@@ -242,7 +253,7 @@ mod tests {
         let (mut answers, now) = (Answers::default(), Instant::now());
         let good = Digest::of(b"good");
         answers.remember(good, now, &Ok("n1".to_owned()));
-        let denied = Err(Denied::Token("invented".to_owned()));
+        let denied = Err(AuthenticateError::Token("invented".to_owned()));
         let digest = |number: usize| Digest::of(&number.to_le_bytes());
         for number in 0..3 * MOST_BAD {
             answers.remember(digest(number), now, &denied);
@@ -257,8 +268,8 @@ mod tests {
         }
         assert_eq!(answers.good.len(), MOST_GOOD);
         assert_eq!(answers.recall(&digest(MOST_GOOD), late), None, "those that hold stay");
-        answers.remember(digest(0), late, &Err(Denied::NoNode));
-        assert_eq!(answers.recall(&digest(0), late), Some(Err(Denied::NoNode)));
+        answers.remember(digest(0), late, &Err(AuthenticateError::NoNode));
+        assert_eq!(answers.recall(&digest(0), late), Some(Err(AuthenticateError::NoNode)));
     }
 
     /// An API that accepts connections and never answers.
@@ -279,7 +290,7 @@ mod tests {
         let answers = futures::future::join_all(asked).await;
         let took = began.elapsed();
         assert!(took < REVIEW * 2, "{took:?}");
-        let message = |answer: Result<String, Denied>| answer.unwrap_err().to_string();
+        let message = |answer: Result<String, AuthenticateError>| answer.unwrap_err().to_string();
         let turned_away =
             answers.into_iter().map(message).filter(|text| text.contains("too many tokens"));
         assert_eq!(turned_away.count(), 7);

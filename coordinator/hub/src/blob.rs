@@ -25,7 +25,7 @@ pub struct Blob {
 
 /// A table that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TooLarge {
+pub enum PackError {
     /// As it is.
     #[error("the table has {0} bytes; {LARGEST_TABLE} are allowed")]
     Table(usize),
@@ -43,9 +43,9 @@ pub struct Blobs {
     known: Mutex<HashMap<Digest, Weak<Blob>>>,
 }
 
-// === impl TooLarge ===
+// === impl PackError ===
 
-impl TooLarge {
+impl PackError {
     /// Why, for metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -59,16 +59,16 @@ impl TooLarge {
 
 impl Blob {
     /// Packs a table.
-    pub fn pack(table: &[u8]) -> Result<Self, TooLarge> {
+    pub fn pack(table: &[u8]) -> Result<Self, PackError> {
         if table.len() as u64 > LARGEST_TABLE {
-            return Err(TooLarge::Table(table.len()));
+            return Err(PackError::Table(table.len()));
         }
         let digest = Digest::of(table);
-        let unpackable = |error: std::io::Error| TooLarge::Unpackable(error.to_string());
+        let unpackable = |error: std::io::Error| PackError::Unpackable(error.to_string());
         let frame = twice(table).map_err(unpackable)?;
         let packed = [&seal(&digest, &frame), frame.as_slice()].concat();
         if packed.len() as u64 > LARGEST_PACKED {
-            return Err(TooLarge::Packed(packed.len()));
+            return Err(PackError::Packed(packed.len()));
         }
         Ok(Self { digest, packed: packed.into() })
     }
@@ -142,9 +142,9 @@ fn frame(content: &[u8], size: lz4::BlockSize, mode: lz4::BlockMode) -> std::io:
 
 impl Blobs {
     /// Packs a table unless somebody holds it packed already; counts those that it packs.
-    pub fn pack(&self, table: &[u8], packed: &Counter) -> Result<Arc<Blob>, TooLarge> {
+    pub fn pack(&self, table: &[u8], packed: &Counter) -> Result<Arc<Blob>, PackError> {
         if table.len() as u64 > LARGEST_TABLE {
-            return Err(TooLarge::Table(table.len()));
+            return Err(PackError::Table(table.len()));
         }
         let digest = Digest::of(table);
         if let Some(blob) = self.known.lock().get(&digest).and_then(Weak::upgrade) {

@@ -1,7 +1,7 @@
 //! Connections, before and beneath streams: how many there are, and how long one may be of no use.
 //!
 //! ```text
-//!   accept ──▶ Connection ──TLS──▶ HTTP/2 ──▶ open ──token is good──▶ Line::used ──▶ stream
+//!   accept ──▶ BoundedSocket ──TLS──▶ HTTP/2 ──▶ open ──token is good──▶ Connection::used ──▶ stream
 //!     │            └── no stream of a known node for too long: reading and writing fail, and it ends
 //!     └── only while there is room; who comes later waits in the socket's backlog
 //! ```
@@ -24,9 +24,9 @@ use tonic::Extensions;
 
 /// A connection that counts, and that ends when it is of no use.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct BoundedSocket {
     socket: TcpStream,
-    line: Line,
+    connection: Connection,
     limit: Duration,
     check: Pin<Box<Sleep>>,
     ended: Counter,
@@ -35,7 +35,7 @@ pub(super) struct Connection {
 
 /// What the streams of a connection know of it.
 #[derive(Clone, Debug)]
-pub(super) struct Line(Arc<Mutex<Usage>>);
+pub(super) struct Connection(Arc<Mutex<Usage>>);
 
 #[derive(Debug)]
 struct Usage {
@@ -46,7 +46,7 @@ struct Usage {
 
 /// A stream of a known node. Until it is dropped, its connection is of use.
 #[derive(Debug)]
-pub(super) struct Used(Line);
+pub(super) struct Used(Connection);
 
 /// Counts one connection.
 #[derive(Debug)]
@@ -55,9 +55,9 @@ pub(super) struct Open {
     _permit: OwnedSemaphorePermit,
 }
 
-// === impl Line ===
+// === impl Connection ===
 
-impl Line {
+impl Connection {
     fn new() -> Self {
         Self(Arc::new(Mutex::new(Usage { streams: 0, idle: Instant::now() })))
     }
@@ -106,25 +106,25 @@ impl Drop for Open {
     }
 }
 
-// === impl Connection ===
+// === impl BoundedSocket ===
 
-impl Connection {
+impl BoundedSocket {
     /// Ends when it was of no use for this long.
     pub(super) fn new(socket: TcpStream, limit: Duration, ended: Counter, open: Open) -> Self {
-        let (line, check) = (Line::new(), Box::pin(tokio::time::sleep(limit)));
-        Self { socket, line, limit, check, ended, _open: open }
+        let (connection, check) = (Connection::new(), Box::pin(tokio::time::sleep(limit)));
+        Self { socket, connection, limit, check, ended, _open: open }
     }
 
     /// What its streams know of it.
-    pub(super) fn line(&self) -> Line {
-        self.line.clone()
+    pub(super) fn connection(&self) -> Connection {
+        self.connection.clone()
     }
 
     /// An error when it has been of no use for too long; else its task is woken to look again.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         while self.check.as_mut().poll(context).is_ready() {
             let now = Instant::now();
-            let next = self.line.idle().unwrap_or(now) + self.limit;
+            let next = self.connection.idle().unwrap_or(now) + self.limit;
             if next <= now {
                 self.ended.inc();
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "no agent speaks"));
@@ -135,7 +135,7 @@ impl Connection {
     }
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for BoundedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -146,7 +146,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for BoundedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -7,7 +7,7 @@ use tonic::Status;
 
 use super::blob::Blob;
 use super::queue::{Order, Queue};
-use super::registry::Undeliverable;
+use super::registry::DeliverError;
 use super::{Hub, Role, State, ended};
 
 impl Hub {
@@ -17,7 +17,7 @@ impl Hub {
         node: &str,
         delivery: Delivery,
         blob: Arc<Blob>,
-    ) -> Result<(), Undeliverable> {
+    ) -> Result<(), DeliverError> {
         self.deliver_all([(node, delivery)], &blob).pop().unwrap_or(Ok(()))
     }
 
@@ -27,18 +27,20 @@ impl Hub {
         &self,
         orders: impl IntoIterator<Item = (&'a str, Delivery)>,
         blob: &Arc<Blob>,
-    ) -> Vec<Result<(), Undeliverable>> {
+    ) -> Vec<Result<(), DeliverError>> {
         let mut told = Vec::new();
         let answers = {
             let mut state = self.inner.state.lock();
-            let mut want = |(node, delivery)| {
+            let mut set = |(node, delivery)| {
                 state.leads()?;
-                if let Some((session, order)) = state.registry.want(node, delivery, blob.clone())? {
+                if let Some((session, order)) =
+                    state.registry.set_desired(node, delivery, blob.clone())?
+                {
                     told.extend(self.put(&state, node, session, order));
                 }
                 Ok(())
             };
-            orders.into_iter().map(&mut want).collect()
+            orders.into_iter().map(&mut set).collect()
         };
         for queue in told {
             queue.wake();
@@ -47,10 +49,10 @@ impl Hub {
     }
 
     /// Wants a table of this generation or an older one gone.
-    pub fn retire(&self, node: &str, place: &Place, generation: u64) -> Result<(), Undeliverable> {
+    pub fn retire(&self, node: &str, place: &Place, generation: u64) -> Result<(), DeliverError> {
         let mut state = self.inner.state.lock();
         state.leads()?;
-        if let Some((session, order)) = state.registry.unwant(node, place, generation) {
+        if let Some((session, order)) = state.registry.clear_desired(node, place, generation) {
             self.tell(&state, node, session, order);
         }
         Ok(())
@@ -78,10 +80,10 @@ impl Hub {
 
 impl State {
     /// An order has the epoch of who leads; others have none to give.
-    fn leads(&self) -> Result<(), Undeliverable> {
+    fn leads(&self) -> Result<(), DeliverError> {
         match self.role {
             Role::Leader { .. } => Ok(()),
-            Role::Standby { .. } => Err(Undeliverable::NotLeading),
+            Role::Standby { .. } => Err(DeliverError::NotLeading),
         }
     }
 }

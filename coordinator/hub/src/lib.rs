@@ -37,13 +37,13 @@ pub mod registry;
 pub mod server;
 
 use authenticate::Authenticate;
-use blob::{Blob, Blobs, TooLarge};
+use blob::{Blob, Blobs, PackError};
 use metrics::Metrics;
 use queue::Queue;
-use registry::{Known, Registry, Session, Tables, Vouched};
+use registry::{AgentReport, Registry, Session, TableReport, Tables};
 
 /// Changes that a slow subscriber may miss before it must look at everything again.
-const FEED: usize = 4096;
+const CHANGES_KEPT: usize = 4096;
 
 /// Limits and times.
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ impl Hub {
         let inner = Inner {
             settings,
             state: Mutex::new(state),
-            changes: broadcast::channel(FEED).0,
+            changes: broadcast::channel(CHANGES_KEPT).0,
             blobs: Blobs::default(),
             metrics: Metrics::default(),
             authenticate,
@@ -195,7 +195,7 @@ impl Hub {
     }
 
     /// Packs a table, or finds it packed. Takes milliseconds per megabyte: not for an async task.
-    pub fn pack(&self, table: &[u8]) -> Result<Arc<Blob>, TooLarge> {
+    pub fn pack(&self, table: &[u8]) -> Result<Arc<Blob>, PackError> {
         self.inner.blobs.pack(table, &self.inner.metrics.packed)
     }
 
@@ -225,13 +225,13 @@ impl Hub {
     }
 
     /// What the agent of a node says about one of its pods.
-    pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
-        self.inner.state.lock().registry.vouched(node, uid)
+    pub fn agent_report(&self, node: &str, uid: &str) -> Option<AgentReport> {
+        self.inner.state.lock().registry.agent_report(node, uid)
     }
 
     /// What is known of a table at a place of a node.
-    pub fn known(&self, node: &str, place: &Place) -> Known {
-        self.inner.state.lock().registry.known(node, place)
+    pub fn table_report(&self, node: &str, place: &Place) -> TableReport {
+        self.inner.state.lock().registry.table_report(node, place)
     }
 
     /// What is wanted, delivered and refused on a node.

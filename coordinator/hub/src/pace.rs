@@ -25,7 +25,7 @@ impl Pace {
     }
 
     /// A message of this size has come. Until when the next one is to wait, if it is.
-    pub fn heard(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
+    pub fn received(&mut self, now: Instant, bytes: usize) -> Option<Instant> {
         if now.saturating_duration_since(self.since) >= SECOND {
             (self.since, self.messages, self.bytes) = (now, 0, 0);
         }
@@ -51,14 +51,14 @@ mod tests {
         let start = Instant::now();
         let ms = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::new(3, 1000, start);
-        assert_eq!(pace.heard(ms(0), 10), None);
-        assert_eq!(pace.heard(ms(1), 10), None);
-        assert_eq!(pace.heard(ms(2), 10), Some(ms(1000)), "three messages in a second");
-        assert_eq!(pace.heard(ms(1000), 999), None);
-        assert_eq!(pace.heard(ms(1001), 1), Some(ms(2000)), "a thousand bytes in a second");
-        assert_eq!(pace.heard(ms(2000), 3500), Some(ms(5000)), "one message of three seconds");
+        assert_eq!(pace.received(ms(0), 10), None);
+        assert_eq!(pace.received(ms(1), 10), None);
+        assert_eq!(pace.received(ms(2), 10), Some(ms(1000)), "three messages in a second");
+        assert_eq!(pace.received(ms(1000), 999), None);
+        assert_eq!(pace.received(ms(1001), 1), Some(ms(2000)), "a thousand bytes in a second");
+        assert_eq!(pace.received(ms(2000), 3500), Some(ms(5000)), "one message of three seconds");
         for second in 6..20 {
-            assert_eq!(pace.heard(ms(second * 1000), 999), None, "no more than is allowed");
+            assert_eq!(pace.received(ms(second * 1000), 999), None, "no more than is allowed");
         }
     }
 }

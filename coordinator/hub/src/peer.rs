@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_proto::link::{Ack, FromAgent, Hello, Outcome, PROTOCOL, Welcome, inventory_digest, v1};
+use muster_proto::link::{
+    Ack, AckOutcome, FromAgent, Hello, PROTOCOL, Welcome, inventory_digest, v1,
+};
 use prost::Message as _;
 use tokio::time::Instant;
 use tonic::{Status, Streaming};
@@ -108,7 +110,7 @@ impl Hub {
         let settings = &self.inner.settings;
         let began = Instant::now();
         let oldest = age(settings.stream_age, peer.session);
-        let mut heard = began;
+        let mut received = began;
         let mut pace = Pace::new(settings.most_messages, settings.most_bytes, began);
         let mut watch = tokio::time::interval(settings.ping_every.min(settings.stalled_after) / 2);
         let gone = || Status::cancelled("the stream is gone");
@@ -116,7 +118,7 @@ impl Hub {
             let message = tokio::select! {
                 () = peer.queue.closed() => return gone(),
                 _ = watch.tick() => {
-                    if heard.elapsed() > settings.ping_every * 3 {
+                    if received.elapsed() > settings.ping_every * 3 {
                         let status = Status::deadline_exceeded("the agent says nothing any more");
                         return self.refuse(status, "silent");
                     }
@@ -136,25 +138,25 @@ impl Hub {
                     Err(status) => return status,
                 },
             };
-            heard = Instant::now();
+            received = Instant::now();
             let bytes = message.encoded_len();
-            let outcome = self.check(message).and_then(|message| self.hear(peer, message));
+            let outcome = self.check(message).and_then(|message| self.receive(peer, message));
             if let Err(status) = outcome {
                 return status;
             }
             // Whoever talks too much is heard later; the stream itself makes it wait.
-            if let Some(until) = pace.heard(heard, bytes) {
+            if let Some(until) = pace.received(received, bytes) {
                 tokio::select! {
                     () = peer.queue.closed() => return gone(),
                     () = tokio::time::sleep_until(until) => {}
                 }
                 // It was not the agent that was silent.
-                heard = Instant::now();
+                received = Instant::now();
             }
         }
     }
 
-    fn hear(&self, peer: &mut Peer, message: FromAgent) -> Result<(), Status> {
+    fn receive(&self, peer: &mut Peer, message: FromAgent) -> Result<(), Status> {
         let Peer { node, session, queue, .. } = peer;
         match message {
             FromAgent::Hello(_) => {
@@ -213,11 +215,11 @@ impl Hub {
     fn acked(&self, peer: &Peer, ack: Ack) {
         let Peer { node, session, queue, .. } = peer;
         match &ack.outcome {
-            Outcome::Delivered(_) => {
+            AckOutcome::Delivered(_) => {
                 self.inner.metrics.delivered.inc();
             }
-            Outcome::Retired => {}
-            Outcome::Refused { reason, message } => {
+            AckOutcome::Retired => {}
+            AckOutcome::Refused { reason, message } => {
                 self.inner.metrics.refuse_order(reason);
                 tracing::info!(node, place = %ack.place, reason, "refused: {message}");
             }

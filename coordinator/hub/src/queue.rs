@@ -43,7 +43,7 @@ pub enum Order {
 /// Too much waits: the peer does not keep up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} orders wait and the peer does not take them")]
-pub struct Full(pub usize);
+pub struct QueueFull(pub usize);
 
 /// What waits to be said.
 #[derive(Debug)]
@@ -122,13 +122,13 @@ impl Outbox {
     }
 
     /// An order. It takes the seat of another for the same place.
-    pub fn push(&mut self, order: Order) -> Result<(), Full> {
+    pub fn push(&mut self, order: Order) -> Result<(), QueueFull> {
         if let Some(seat) = self.orders.iter_mut().find(|other| other.place() == order.place()) {
             *seat = order;
             return Ok(());
         }
         if self.orders.len() >= self.most {
-            return Err(Full(self.orders.len()));
+            return Err(QueueFull(self.orders.len()));
         }
         self.orders.push_back(order);
         Ok(())
@@ -206,7 +206,7 @@ impl Queue {
 
     /// Puts an order in; the stream sees it when it is woken. For a stream that has ended it is dropped: the peer gets
     /// it when it comes back.
-    pub fn push(&self, order: Order) -> Result<(), Full> {
+    pub fn push(&self, order: Order) -> Result<(), QueueFull> {
         let mut inner = self.inner.lock();
         if inner.finished {
             return Ok(());
@@ -352,7 +352,7 @@ mod tests {
         outbox.push(order("a", 1, &old)).unwrap();
         outbox.push(order("b", 1, &new)).unwrap();
         outbox.push(order("a", 2, &new)).unwrap();
-        assert_eq!(outbox.push(order("c", 1, &new)), Err(Full(2)));
+        assert_eq!(outbox.push(order("c", 1, &new)), Err(QueueFull(2)));
         outbox.push(Order::Retire { place: place("b"), generation: 1 }).unwrap();
         assert_eq!(words(&mut outbox), ["chunk 0 last", "deliver a 2", "retire b 1"]);
     }

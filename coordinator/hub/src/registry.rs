@@ -23,7 +23,7 @@ mod tests;
 
 use node::Node;
 pub use pods::Pods;
-pub use tables::{Refusal, Tables, Undeliverable};
+pub use tables::{DeliverError, Refusal, Tables};
 
 /// A stream that is welcomed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Session {
 
 /// A pod and the hardware of its node, as the node's agent reports both.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Vouched {
+pub struct AgentReport {
     /// What the pod holds.
     pub pod: Arc<PodDevices>,
     /// What the node has.
@@ -53,9 +53,9 @@ pub struct Vouched {
 
 /// What is known of a table at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct TableReport {
     /// Whether the node's agent has a stream.
-    pub linked: bool,
+    pub connected: bool,
     /// What the agent says is there.
     pub delivered: Option<(u64, Digest)>,
     /// What it has refused last.
@@ -103,14 +103,14 @@ impl Registry {
 
     /// A stream has ended. False if another has replaced it before.
     pub fn close(&mut self, node: &str, session: u64) -> bool {
-        match self.heard(node, session) {
+        match self.current(node, session) {
             Some(node) => node.session.take().is_some(),
             None => false,
         }
     }
 
-    fn heard(&mut self, node: &str, session: u64) -> Option<&mut Node> {
-        self.nodes.get_mut(node).filter(|node| node.is_heard(session))
+    fn current(&mut self, node: &str, session: u64) -> Option<&mut Node> {
+        self.nodes.get_mut(node).filter(|node| node.is_current(session))
     }
 
     /// An agent reports its hardware; the digest is the one of `inventory_digest`. Whether that is news.
@@ -121,7 +121,7 @@ impl Registry {
         inventory: Arc<Inventory>,
         digest: Digest,
     ) -> bool {
-        let Some(node) = self.heard(node, session) else { return false };
+        let Some(node) = self.current(node, session) else { return false };
         let news = node.inventory.as_ref().map(|(_, known)| *known) != Some(digest);
         node.inventory = Some((inventory, digest));
         news
@@ -129,23 +129,23 @@ impl Registry {
 
     /// The pods that a change of this session is a change to.
     pub fn pods_before(&self, node: &str, session: u64) -> Option<Pods> {
-        self.nodes.get(node).filter(|node| node.is_heard(session))?.pods.clone()
+        self.nodes.get(node).filter(|node| node.is_current(session))?.pods.clone()
     }
 
     /// An agent reports its pods. Whether that is news.
     pub fn set_pods(&mut self, node: &str, session: u64, pods: Pods) -> bool {
-        self.heard(node, session).is_some_and(|node| node.set_pods(pods))
+        self.current(node, session).is_some_and(|node| node.set_pods(pods))
     }
 
     /// An agent says what became of an order. What is to be said to that: a table once more, with its content, or
     /// that it is not wanted any more.
     pub fn ack(&mut self, node: &str, session: u64, ack: Ack) -> Option<Order> {
-        self.heard(node, session)?.ack(ack)
+        self.current(node, session)?.ack(ack)
     }
 
     /// Some time has passed: orders that were refused for a reason that may be gone now, at most so many.
     pub fn retry(&mut self, node: &str, session: u64, most: usize) -> Vec<Order> {
-        self.heard(node, session).map(|node| node.retry(most)).unwrap_or_default()
+        self.current(node, session).map(|node| node.retry(most)).unwrap_or_default()
     }
 
     /// Another epoch begins. What was wanted may not be wanted any more, and what was known may have changed while
@@ -155,26 +155,31 @@ impl Registry {
     }
 
     /// A table should be somewhere. The session to tell, unless it is there or the agent is away.
-    pub fn want(
+    pub fn set_desired(
         &mut self,
         name: &str,
         delivery: Delivery,
         blob: Arc<Blob>,
-    ) -> Result<Option<(u64, Order)>, Undeliverable> {
+    ) -> Result<Option<(u64, Order)>, DeliverError> {
         let (named, content) = (delivery.digest, blob.digest());
         if named != content {
-            return Err(Undeliverable::OtherContent { named, content });
+            return Err(DeliverError::OtherContent { named, content });
         }
         if delivery.mode > 0o777 {
-            return Err(Undeliverable::Mode(delivery.mode));
+            return Err(DeliverError::Mode(delivery.mode));
         }
-        let unknown = || Undeliverable::UnknownNode(name.to_owned());
-        self.nodes.get_mut(name).ok_or_else(unknown)?.want(name, delivery, blob)
+        let unknown = || DeliverError::UnknownNode(name.to_owned());
+        self.nodes.get_mut(name).ok_or_else(unknown)?.set_desired(name, delivery, blob)
     }
 
     /// A table of this generation or an older one should be nowhere.
-    pub fn unwant(&mut self, name: &str, place: &Place, generation: u64) -> Option<(u64, Order)> {
-        self.nodes.get_mut(name)?.unwant(place, generation)
+    pub fn clear_desired(
+        &mut self,
+        name: &str,
+        place: &Place,
+        generation: u64,
+    ) -> Option<(u64, Order)> {
+        self.nodes.get_mut(name)?.clear_desired(place, generation)
     }
 
     /// Forgets a node that has no stream.
@@ -232,18 +237,18 @@ impl Registry {
     }
 
     /// What the agent of a node says about one of its pods.
-    pub fn vouched(&self, node: &str, uid: &str) -> Option<Vouched> {
+    pub fn agent_report(&self, node: &str, uid: &str) -> Option<AgentReport> {
         let node = self.nodes.get(node)?;
         let pod = node.pods.as_ref()?.get(uid)?.clone();
         let inventory = node.inventory.as_ref()?.0.clone();
-        Some(Vouched { pod, inventory })
+        Some(AgentReport { pod, inventory })
     }
 
     /// What is known of a table at a place, and whether the node has a stream.
-    pub fn known(&self, node: &str, place: &Place) -> Known {
+    pub fn table_report(&self, node: &str, place: &Place) -> TableReport {
         match self.nodes.get(node) {
-            Some(node) => node.known(place),
-            None => Known::default(),
+            Some(node) => node.table_report(place),
+            None => TableReport::default(),
         }
     }
 

@@ -15,8 +15,8 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::accept;
-use super::authenticate::Denied;
-use super::connection::{Line, Used};
+use super::authenticate::AuthenticateError;
+use super::connection::{Connection, Used};
 use super::queue::Queue;
 use super::{Hub, What, ended};
 
@@ -30,7 +30,7 @@ type Outgoing = Pin<Box<dyn Stream<Item = Result<v1::FromHub, Status>> + Send>>;
 struct Writer(Arc<Queue>);
 
 /// A stream's place among those of its node and of the hub, from the moment that its node is known.
-struct Seat {
+struct StreamPermit {
     hub: Hub,
     node: String,
     _permit: OwnedSemaphorePermit,
@@ -45,9 +45,9 @@ impl Drop for Writer {
     }
 }
 
-// === impl Seat ===
+// === impl StreamPermit ===
 
-impl Drop for Seat {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut streams = self.hub.inner.streams.lock();
         if let Some(count) = streams.get_mut(&self.node) {
@@ -110,7 +110,11 @@ impl Hub {
         ended(status, reason)
     }
 
-    fn seat(&self, node: &str, line: Option<Line>) -> Result<Seat, Status> {
+    fn permit_stream(
+        &self,
+        node: &str,
+        connection: Option<Connection>,
+    ) -> Result<StreamPermit, Status> {
         let mut streams = self.inner.streams.lock();
         let count = streams.get(node).copied().unwrap_or_default();
         if count >= MOST_STREAMS {
@@ -121,8 +125,9 @@ impl Hub {
             self.refuse(Status::resource_exhausted("the hub has too many peers"), "hub-full")
         })?;
         streams.insert(node.to_owned(), count + 1);
-        let (hub, node, _used) = (self.clone(), node.to_owned(), line.map(|line| line.used()));
-        Ok(Seat { hub, node, _permit: permit, _used })
+        let (hub, node, _used) =
+            (self.clone(), node.to_owned(), connection.map(|connection| connection.used()));
+        Ok(StreamPermit { hub, node, _permit: permit, _used })
     }
 
     async fn read(
@@ -130,15 +135,15 @@ impl Hub {
         node: String,
         mut incoming: Streaming<v1::FromAgent>,
         queue: Arc<Queue>,
-        seat: Seat,
+        permit: StreamPermit,
     ) {
-        let _seat = seat;
+        let _permit = permit;
         let mut peer = match self.greet(&node, &mut incoming, &queue).await {
             Ok(Some(peer)) => peer,
             Ok(None) => return queue.finish(),
             Err(status) => return queue.cut(status),
         };
-        tracing::info!(node, session = peer.session, "linked");
+        tracing::info!(node, session = peer.session, "agent connected");
         self.changed(&node, What::Session);
         let end = self.listen(&mut peer, &mut incoming).await;
         let closed = {
@@ -166,7 +171,7 @@ impl Link for Hub {
         &self,
         request: Request<Streaming<v1::FromAgent>>,
     ) -> Result<Response<Outgoing>, Status> {
-        let line = Line::of(request.extensions());
+        let connection = Connection::of(request.extensions());
         let token = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(|| {
             self.refuse(Status::unauthenticated("a bearer token is needed"), "token-missing")
@@ -175,16 +180,18 @@ impl Link for Hub {
         let node = authenticated.map_err(|denied| {
             let message = denied.to_string();
             let status = match denied {
-                Denied::Token(_) => Status::unauthenticated(message),
-                Denied::Account(_) | Denied::NoNode => Status::permission_denied(message),
-                Denied::Unknown(_) => Status::unavailable(message),
+                AuthenticateError::Token(_) => Status::unauthenticated(message),
+                AuthenticateError::Account(_) | AuthenticateError::NoNode => {
+                    Status::permission_denied(message)
+                }
+                AuthenticateError::Unknown(_) => Status::unavailable(message),
             };
             self.refuse(status, denied.reason())
         })?;
-        let seat = self.seat(&node, line)?;
+        let permit = self.permit_stream(&node, connection)?;
         let queue = Arc::new(Queue::new(self.inner.settings.most_orders));
         let writer = Writer(queue.clone());
-        tokio::spawn(self.clone().read(node, request.into_inner(), queue, seat));
+        tokio::spawn(self.clone().read(node, request.into_inner(), queue, permit));
         let metrics = self.inner.metrics.clone();
         let outgoing = futures::stream::unfold(writer, move |writer| {
             let metrics = metrics.clone();

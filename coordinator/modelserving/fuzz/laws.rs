@@ -6,13 +6,13 @@
 //!   ../tests/laws.rs (proptest) ───┘
 //! ```
 
+use muster_kube::FieldError;
 use muster_modelserving::api::ModelServing;
 use muster_modelserving::check::check;
 use muster_modelserving::defaults;
-use muster_modelserving::field_error::FieldError;
 use muster_modelserving::ranktable::{Ranktables, Slot};
-use muster_modelserving::seed::{self, SeedServing};
-use muster_modelserving::shape::{Serving, Shape, read_kthena, read_seed};
+use muster_modelserving::shape::{Serving, Shape, read_kthena, read_short};
+use muster_modelserving::short::{self, ShortServing};
 use muster_modelserving::validate;
 use muster_ranktable::Level;
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub fn object(bytes: &[u8]) -> bool {
             if let Ok(serving) = read_kthena(raw) {
                 kthena(&serving);
             }
-            if let Ok(serving) = read_seed(raw) {
+            if let Ok(serving) = read_short(raw) {
                 short(&serving);
             }
         }
@@ -57,16 +57,16 @@ fn kthena(serving: &ModelServing) {
     ranks(serving, Shape::Kthena, errors.is_empty());
 }
 
-fn short(serving: &SeedServing) {
-    let errors = seed::validate(serving);
+fn short(serving: &ShortServing) {
+    let errors = short::validate(serving);
     judged(&errors);
-    let translated = seed::translate(serving);
+    let translated = short::translate(serving);
     assert_eq!(translated.spec.replicas, Some(1));
     let roles = &translated.spec.template.roles;
     assert_eq!(roles.len(), serving.spec.roles.len());
     assert!(roles.iter().all(|role| role.worker_replicas == 0 && role.replicas.is_some()));
     let _ = validate::validate(&translated);
-    ranks(&translated, Shape::Seed, errors.is_empty());
+    ranks(&translated, Shape::Short, errors.is_empty());
 }
 
 fn judged(errors: &[FieldError]) {

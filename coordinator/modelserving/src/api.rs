@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use muster_kube::Condition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -224,29 +225,6 @@ pub struct Status {
     /// How it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-}
-
-/// One thing about how it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// Which.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False`, `Unknown`.
-    pub status: String,
-    /// In one word.
-    #[serde(default)]
-    pub reason: String,
-    /// For people.
-    #[serde(default)]
-    pub message: String,
-    /// Since when, in RFC 3339.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub last_transition_time: String,
-    /// Of which spec.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub observed_generation: i64,
 }
 
 fn is_zero(number: &i64) -> bool {

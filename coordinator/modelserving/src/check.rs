@@ -16,10 +16,10 @@ mod tests;
 use serde_json::Value;
 
 use crate::defaults;
-use crate::field_error::FieldError;
 use crate::pod_fields::{self, Verdict};
 use crate::ranktable::{RanktableError, Ranktables};
 use crate::shape::{Serving, Shape, Unreadable};
+use muster_kube::FieldError;
 
 pub use known::UNKNOWN;
 

@@ -12,7 +12,7 @@ pub fn fill(shape: Shape, object: &mut Value) {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     set(spec, "recoveryPolicy", json!("RoleRecreate"));
     match shape {
-        Shape::Seed => each(spec.get_mut("roles"), |role| set(role, "replicas", json!(1))),
+        Shape::Short => each(spec.get_mut("roles"), |role| set(role, "replicas", json!(1))),
         Shape::Kthena => kthena(spec),
     }
 }

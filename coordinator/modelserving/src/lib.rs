@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ModelServing (api) ─┐
-//!   the seed's (seed) ──┴─▶ machine: store + what is seen ──▶ plan: writes, in order ──▶ the coordinator does them
+//!   the short shape ──┴─▶ machine: store + what is seen ──▶ plan: writes, in order ──▶ the coordinator does them
 //!                              ▲                                                              │
 //!                              └───────────── pods, services, PodGroups, as they change ◀─────┘
 //! ```
@@ -13,8 +13,6 @@ pub mod check;
 mod controller_revision;
 pub mod defaults;
 mod deletion;
-pub mod dress;
-pub mod field_error;
 mod leftovers;
 pub mod machine;
 pub mod naming;
@@ -24,18 +22,18 @@ pub mod pod;
 pub mod pod_fields;
 mod pod_group;
 pub mod preview;
-pub mod quantity;
 pub mod ranktable;
 mod readiness;
 mod recovery;
 pub mod revision;
 pub mod scale;
-pub mod seed;
 pub mod seen;
 mod service;
 pub mod shape;
+pub mod short;
 pub mod status;
 pub mod step;
 pub mod store;
+pub mod table_mutator;
 pub mod validate;
 mod wanted;

@@ -19,7 +19,7 @@ use crate::api::{ModelServing, Spec};
 use crate::leftovers;
 use crate::naming::Shape;
 use crate::plan::Draft;
-use crate::pod::Adorn;
+use crate::pod::PodMutator;
 use crate::recovery::Hearing;
 use crate::revision;
 use crate::seen::{PodSeen, Seen};
@@ -109,13 +109,13 @@ impl Machine {
         &self,
         serving: &ModelServing,
         seen: &Seen<'_>,
-        adorn: &dyn Adorn,
+        mutator: &dyn PodMutator,
         now: Timestamp,
     ) -> Plan {
         if serving.metadata.deletion_timestamp.is_some() {
             return Plan::default();
         }
-        Draft::new(serving, seen, adorn, self).plan(now)
+        Draft::new(serving, seen, mutator, self).plan(now)
     }
 
     /// After the steps of a plan or of an event: forgets what is on its way out and no longer there, should the last

@@ -1,6 +1,6 @@
 //! Names: of what is made for a ModelServing, and of the labels by which it is found again.
 //!
-//! The kind has two shapes. Kthena's has groups, instances with workers, and services; the seed's has one group that
+//! The kind has two shapes. Kthena's has groups, instances with workers, and services; the short one has one group that
 //! nobody names, and one pod per instance.
 
 use serde_json::{Value, json};
@@ -24,8 +24,6 @@ pub const REVISION: &str = "modelserving.volcano.sh/revision";
 pub const ROLE_HASH: &str = "modelserving.volcano.sh/role-template-hash";
 /// A number on a pod: the lower, the sooner it goes when there are too many.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// On a ModelServing: the queue of its PodGroups.
-pub const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 /// On a pod: its PodGroup.
 pub const POD_GROUP: &str = "scheduling.k8s.io/group-name";
 /// On a pod: its part in the PodGroup.
@@ -40,7 +38,7 @@ impl Shape {
     pub fn pod(self, serving: &str, group: &str, role_id: &str, index: i32) -> String {
         match self {
             Shape::Kthena => format!("{group}-{role_id}-{index}"),
-            Shape::Seed => format!("{serving}-{role_id}"),
+            Shape::Short => format!("{serving}-{role_id}"),
         }
     }
 
@@ -48,7 +46,7 @@ impl Shape {
     pub fn service(self, group: &str, role_id: &str) -> Option<String> {
         match self {
             Shape::Kthena => Some(format!("{group}-{role_id}-0")),
-            Shape::Seed => None,
+            Shape::Short => None,
         }
     }
 
@@ -139,8 +137,8 @@ mod tests {
     #[test]
     fn both_shapes_name_their_pods() {
         assert_eq!(Shape::Kthena.pod("llm", "llm-0", "decode-2", 7), "llm-0-decode-2-7");
-        assert_eq!(Shape::Seed.pod("llm", "llm-0", "decode-2", 0), "llm-decode-2");
+        assert_eq!(Shape::Short.pod("llm", "llm-0", "decode-2", 0), "llm-decode-2");
         assert_eq!(Shape::Kthena.service("llm-0", "decode-2").unwrap(), "llm-0-decode-2-0");
-        assert_eq!(Shape::Seed.service("llm-0", "decode-2"), None);
+        assert_eq!(Shape::Short.service("llm-0", "decode-2"), None);
     }
 }

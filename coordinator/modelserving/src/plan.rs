@@ -20,7 +20,7 @@ use crate::leftovers::{self, Leftover};
 use crate::machine::Machine;
 use crate::naming::{self, Shape};
 use crate::plugins::Chain;
-use crate::pod::Adorn;
+use crate::pod::PodMutator;
 use crate::pod_group;
 use crate::readiness;
 use crate::revision;
@@ -39,7 +39,7 @@ const MOST: usize = 2000;
 pub(crate) struct Draft<'a> {
     serving: &'a ModelServing,
     seen: &'a Seen<'a>,
-    adorn: &'a dyn Adorn,
+    mutator: &'a dyn PodMutator,
     shape: Shape,
     /// The store as it will be.
     store: Store,
@@ -63,13 +63,13 @@ impl<'a> Draft<'a> {
     pub fn new(
         serving: &'a ModelServing,
         seen: &'a Seen<'a>,
-        adorn: &'a dyn Adorn,
+        mutator: &'a dyn PodMutator,
         machine: &'a Machine,
     ) -> Draft<'a> {
         Draft {
             serving,
             seen,
-            adorn,
+            mutator,
             shape: machine.shape,
             store: machine.store.clone(),
             graced: &machine.graced,

@@ -1,5 +1,5 @@
 //! A pod, as it is created: the template, labels, the three variables, the gang's annotations, plugins, and last of
-//! all whatever the [`Adorn`] adds.
+//! all whatever the [`PodMutator`] adds.
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +41,7 @@ pub struct Slot<'a> {
 }
 
 /// What else is done to a pod before it is created. Comes last, after plugins.
-pub trait Adorn {
+pub trait PodMutator {
     /// Changes the pod, or says why it cannot be made.
     fn pod(&self, slot: &Slot<'_>, pod: &mut Value) -> Result<(), String>;
 }
@@ -62,7 +62,7 @@ pub struct Maker<'a> {
     /// The plugins.
     pub chain: &'a Chain,
     /// What comes last.
-    pub adorn: &'a dyn Adorn,
+    pub mutator: &'a dyn PodMutator,
 }
 
 /// What a pod is made from.
@@ -78,7 +78,7 @@ pub struct Source<'a> {
 
 // === impl Plain ===
 
-impl Adorn for Plain {
+impl PodMutator for Plain {
     fn pod(&self, _: &Slot<'_>, _: &mut Value) -> Result<(), String> {
         Ok(())
     }
@@ -104,7 +104,7 @@ pub fn make(maker: &Maker<'_>, slot: &Slot<'_>, source: &Source<'_>) -> Result<V
     pod["metadata"] = metadata.into();
     pod["spec"] = spec.into();
     maker.chain.pod(maker.serving, slot, &mut pod)?;
-    maker.adorn.pod(slot, &mut pod)?;
+    maker.mutator.pod(slot, &mut pod)?;
     Ok(pod)
 }
 
@@ -146,7 +146,7 @@ fn spec(maker: &Maker<'_>, slot: &Slot<'_>, template: &PodTemplate) -> Map<Strin
     let mut spec = template.spec.clone();
     match maker.serving.spec.scheduler_name.as_str() {
         // The short shape leaves it to each pod.
-        "" if matches!(maker.shape, naming::Shape::Seed) => {}
+        "" if matches!(maker.shape, naming::Shape::Short) => {}
         "" => drop(spec.remove("schedulerName")),
         scheduler => drop(spec.insert("schedulerName".to_owned(), scheduler.into())),
     }

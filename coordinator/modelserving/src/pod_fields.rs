@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 pub use table::VERSION;
 

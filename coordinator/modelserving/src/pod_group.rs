@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::api::{ModelServing, PodTemplate, Role};
 use crate::budget::role_replicas;
 use crate::naming::{self, Shape};
-use crate::quantity::Quantity;
 use crate::seen::{PodGroupApi, PodGroupSeen};
 use crate::step::{Kind, Object, Write};
+use muster_kube::Quantity;
 
 /// A ModelServing has PodGroups if the cluster knows them and its scheduler reads them, whether it asks for a gang or
 /// not.
@@ -75,16 +75,7 @@ fn filled(value: Option<&Value>) -> Option<&Value> {
 
 fn amounts(list: Option<&Value>) -> BTreeMap<&str, Option<Quantity>> {
     let list = list.and_then(Value::as_object).into_iter().flatten();
-    list.map(|(name, amount)| (name.as_str(), read(amount))).collect()
-}
-
-/// Amounts may be written as text or as numbers.
-fn read(amount: &Value) -> Option<Quantity> {
-    match amount {
-        Value::String(text) => Quantity::read(text),
-        Value::Number(number) => Quantity::read(&number.to_string()),
-        _ => None,
-    }
+    list.map(|(name, amount)| (name.as_str(), Quantity::of_json(amount))).collect()
 }
 
 /// Writes what follows from the ModelServing, and leaves the rest alone.
@@ -97,7 +88,8 @@ fn write_spec(serving: &ModelServing, api: PodGroupApi, spec: &mut Map<String, V
     let policy = topology.and_then(|topology| topology.group_policy.as_ref());
     put(spec, "networkTopology", policy.cloned());
     let annotations = serving.metadata.annotations.as_ref();
-    let queue = annotations.and_then(|annotations| annotations.get(naming::QUEUE));
+    let queue =
+        annotations.and_then(|annotations| annotations.get(muster_kube::names::VOLCANO_QUEUE));
     let queue = queue.filter(|queue| !queue.is_empty());
     put(spec, "queue", queue.map(|queue| queue.as_str().into()));
     if api == PodGroupApi::SubGroups {
@@ -163,8 +155,10 @@ fn add<'a>(total: &mut BTreeMap<&'a str, Quantity>, template: &'a PodTemplate, c
     for container in containers.into_iter().flatten() {
         let requests = container.pointer("/resources/requests").and_then(Value::as_object);
         for (name, amount) in requests.into_iter().flatten() {
-            let Some(amount) = read(amount).map(|amount| amount.times(count)) else { continue };
-            let sum = total.get(name.as_str()).map_or(amount, |sum| sum.plus(amount));
+            let Some(amount) = Quantity::of_json(amount).map(|amount| amount.times(count)) else {
+                continue;
+            };
+            let sum = total.get(name.as_str()).map_or(amount, |sum| *sum + amount);
             total.insert(name, sum);
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::api::ModelServing;
 use crate::machine::Machine;
-use crate::pod::Adorn;
+use crate::pod::PodMutator;
 use crate::seen::{PodGroupApi, Seen};
 use crate::shape::Shape;
 use crate::step::{Kind, Object, Write};
@@ -34,7 +34,7 @@ pub fn objects(
     serving: &ModelServing,
     shape: Shape,
     pod_groups: PodGroupApi,
-    adorn: &dyn Adorn,
+    mutator: &dyn PodMutator,
     now: Timestamp,
 ) -> Result<Vec<Object>, String> {
     let wanted = pods(serving);
@@ -46,7 +46,7 @@ pub fn objects(
     let (mut made, mut objects) = (Made::default(), Vec::new());
     let mut machine = Machine::new(shape);
     for _ in 0..MOST_PLANS {
-        let plan = machine.plan(serving, &made.seen(serving, shape, pod_groups), adorn, now);
+        let plan = machine.plan(serving, &made.seen(serving, shape, pod_groups), mutator, now);
         for step in &plan.steps {
             machine.done(step);
             if let Some(Write::Create(object)) = &step.write {

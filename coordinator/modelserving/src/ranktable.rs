@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `role` | Kthena's | `<name>-<group>-<role>-<instance>` | the entry and the workers of one instance |
 //! | `role`, scope `role-name` | Kthena's | `<name>-<role>` | all instances in all groups |
-//! | `role` | the seed's | `<name>-<role>` | all of the role |
+//! | `role` | the short one | `<name>-<role>` | all of the role |
 //! | `group` | both | `<name>-<group>` | all of one serving group |
 //!
 //! The annotation `kthena.io/ranktable-template` asks for tables; without it there are none and nothing is marked. The
@@ -25,6 +25,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use muster_kube::rank_group::{self, Marks, RANKTABLE_TEMPLATE, annotation};
+use muster_ranktable::names::record;
 use muster_ranktable::{Level, MOST_PODS};
 
 use crate::api::{ModelServing, Role};
@@ -85,21 +87,12 @@ pub struct RankGroup {
     pub size: u64,
 }
 
-/// What pods of a rank group carry.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
-    /// Labels.
-    pub labels: BTreeMap<String, String>,
-    /// Annotations.
-    pub annotations: BTreeMap<String, String>,
-}
-
 // === impl Ranktables ===
 
 impl Ranktables {
     /// The ConfigMap of the template that a ModelServing asks for; none if it wants no tables.
     pub fn template_of(metadata: &ObjectMeta) -> Option<&str> {
-        annotation(metadata, &names::RANKTABLE_TEMPLATE).map(|(_, name)| name)
+        annotation(metadata.annotations.as_ref(), &RANKTABLE_TEMPLATE).map(|(_, name)| name)
     }
 
     /// Reads what a ModelServing wants; none if it wants no tables. `template` is the level that the template says.
@@ -110,7 +103,7 @@ impl Ranktables {
     ) -> Result<Option<Self>, RanktableError> {
         let metadata = &serving.metadata;
         let Some(name) = Self::template_of(metadata) else { return Ok(None) };
-        let level = match annotation(metadata, &names::RANKTABLE_LEVEL) {
+        let level = match annotation(metadata.annotations.as_ref(), &names::RANKTABLE_LEVEL) {
             None => template.unwrap_or_default(),
             Some((key, word)) => Level::parse(word).ok_or_else(|| RanktableError::Level {
                 object: full_name(metadata),
@@ -120,19 +113,16 @@ impl Ranktables {
         };
         let unit = match (level, shape) {
             (Level::Group, _) => Unit::Group,
-            (Level::Role, Shape::Seed) => Unit::Role,
+            (Level::Role, Shape::Short) => Unit::Role,
             (Level::Role, Shape::Kthena) => scope(metadata)?,
         };
-        let passed = [&names::RANKTABLE_TIMEOUT[..], &names::RANKTABLE_ORDER];
-        let passed = passed.into_iter().chain([&[names::RANKTABLE_DELIVERY][..]]);
-        let copied = passed.filter_map(|keys| annotation(metadata, keys));
         let wanted = Self {
             serving: metadata.name.clone().unwrap_or_default(),
             template: name.to_owned(),
             unit,
             groups: count(serving.spec.replicas.unwrap_or(1)),
             roles: Vec::new(),
-            copied: copied.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            copied: rank_group::copied(metadata.annotations.as_ref(), &rank_group::COPIED),
         };
         Ok(Some(wanted.of_roles(&serving.spec.template.roles)))
     }
@@ -202,39 +192,9 @@ impl Ranktables {
     /// What a pod carries; nothing if there is no such role.
     pub fn marks(&self, slot: &Slot<'_>) -> Marks {
         let Some(group) = self.group(slot) else { return Marks::default() };
-        let [template, _] = names::RANKTABLE_TEMPLATE;
-        let mut annotations = self.copied.clone();
-        annotations.insert(names::RANK_GROUP_SIZE.to_owned(), group.size.to_string());
-        annotations.insert(template.to_owned(), self.template.clone());
-        Marks { labels: [(names::RANK_GROUP.to_owned(), group.name)].into(), annotations }
-    }
-}
-
-// === impl Marks ===
-
-impl Marks {
-    /// Puts them on a pod. Group, size and template are ours to say; in all else the pod's own template wins.
-    pub fn put_on(
-        &self,
-        labels: &mut BTreeMap<String, String>,
-        annotations: &mut BTreeMap<String, String>,
-    ) {
-        labels.extend(self.labels.clone());
-        for (key, value) in &self.annotations {
-            let ours = key == names::RANK_GROUP_SIZE || *key == names::RANKTABLE_TEMPLATE[0];
-            if ours || !annotations.contains_key(key) {
-                annotations.insert(key.clone(), value.clone());
-            }
-        }
-    }
-
-    /// Ranks follow the pods, unless the job or its pods say otherwise: trainers number their processes by pod, and a table in
-    /// another order would give them each other's devices. What the table's template says does not count then.
-    pub fn follow_pods(annotations: &mut BTreeMap<String, String>) {
-        if !names::RANKTABLE_ORDER.iter().any(|key| annotations.contains_key(*key)) {
-            let order = muster_ranktable::Order::Pod.as_str();
-            annotations.insert(names::RANKTABLE_ORDER[0].to_owned(), order.to_owned());
-        }
+        let mut marks = Marks::new(group.name, group.size, &self.template);
+        marks.annotations.extend(self.copied.clone());
+        marks
     }
 }
 
@@ -252,24 +212,12 @@ impl Share {
 impl RankGroup {
     /// The ConfigMap of its table.
     pub fn record(&self) -> String {
-        names::record(&self.name)
+        record(&self.name)
     }
 }
 
-/// The first of these annotations that says something, without blanks around it.
-fn annotation<'a>(
-    metadata: &'a ObjectMeta,
-    keys: &[&'static str],
-) -> Option<(&'static str, &'a str)> {
-    let annotations = metadata.annotations.as_ref()?;
-    keys.iter().find_map(|key| {
-        let value = annotations.get(*key)?.trim();
-        (!value.is_empty()).then_some((*key, value))
-    })
-}
-
 fn scope(metadata: &ObjectMeta) -> Result<Unit, RanktableError> {
-    match annotation(metadata, &names::RANKTABLE_SCOPE) {
+    match annotation(metadata.annotations.as_ref(), &names::RANKTABLE_SCOPE) {
         None | Some((_, "role-instance")) => Ok(Unit::Instance),
         Some((_, "role-name")) => Ok(Unit::Role),
         Some((key, word)) => {

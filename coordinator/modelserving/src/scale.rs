@@ -9,11 +9,11 @@ pub struct Candidate {
     pub at: usize,
     /// It keeps the old template, and goes only when nobody else is left.
     pub kept: bool,
-    /// It serves.
+    /// Whether the instance serves.
     pub running: bool,
     /// What it costs to remove it: the sum over its pods.
     pub cost: i64,
-    /// Its number.
+    /// Ordinal of the instance.
     pub ordinal: i64,
 }
 

@@ -13,7 +13,7 @@ use crate::naming::{self, Shape};
 /// What the cluster knows of PodGroups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodGroupApi {
-    /// Nothing.
+    /// The cluster has no PodGroups.
     #[default]
     Absent,
     /// PodGroups without sub groups.
@@ -45,23 +45,23 @@ pub struct Seen<'a> {
 /// Whose a thing is, by its labels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThingSeen<'a> {
-    /// Its name.
+    /// Name of the object.
     pub name: &'a str,
-    /// Its uid.
+    /// The object's `metadata.uid`.
     pub uid: &'a str,
     /// This very ModelServing owns it, not one of the same name that is gone.
     pub ours: bool,
     /// On its way out.
     pub terminating: bool,
-    /// Its group.
+    /// Serving group of the object.
     pub group: &'a str,
-    /// Its role.
+    /// Role of the object.
     pub role: &'a str,
-    /// Its instance.
+    /// Instance of the role.
     pub role_id: &'a str,
 }
 
-/// A pod.
+/// A pod, as far as decisions depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PodSeen<'a> {
     /// Whose it is.
@@ -74,7 +74,7 @@ pub struct PodSeen<'a> {
     pub entry: bool,
     /// `Running`, and ready.
     pub ready: bool,
-    /// `Failed`.
+    /// Whether the pod's phase is `Failed`.
     pub failed: bool,
     /// `Running` or `Pending`, and a container of it has been started again.
     pub restarted: bool,
@@ -82,12 +82,12 @@ pub struct PodSeen<'a> {
     pub cost: i64,
 }
 
-/// A PodGroup.
+/// A PodGroup, as far as decisions depend on it.
 #[derive(Clone, Copy, Debug)]
 pub struct PodGroupSeen<'a> {
     /// Whose it is.
     pub thing: ThingSeen<'a>,
-    /// Its metadata.
+    /// Metadata of the PodGroup.
     pub metadata: &'a ObjectMeta,
     /// The rest of it, with `spec`.
     pub data: &'a Value,
@@ -96,7 +96,7 @@ pub struct PodGroupSeen<'a> {
 // === impl Seen ===
 
 impl<'a> Seen<'a> {
-    /// Nothing yet.
+    /// A ModelServing without any objects.
     pub fn new(serving: &'a ModelServing, shape: Shape, pod_groups_api: PodGroupApi) -> Seen<'a> {
         Seen { pod_groups_api, shape, uid: naming::uid(serving), ..Seen::default() }
     }
@@ -224,7 +224,6 @@ impl<'a> Seen<'a> {
         self.pod_groups.get(name)
     }
 
-    /// Our revisions.
     pub(crate) fn revisions(&self) -> impl Iterator<Item = &'a ControllerRevision> {
         let all = self.revisions.values().copied();
         all.filter(|revision| self.is_ours(&revision.metadata))

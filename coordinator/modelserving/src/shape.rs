@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   workload.serving.volcano.sh/v1alpha1  groups of roles of entry pods and workers ─────────────▶ ModelServing
-//!   workload.kthena.io/v1alpha1           a model, roles of pods (the seed's) ────▶ translate ──▶ ModelServing
+//!   workload.kthena.io/v1alpha1           a model, roles of pods (the short shape) ────▶ translate ──▶ ModelServing
 //! ```
 //!
 //! What cannot be read is a value too, with the field at which reading ended: people write these objects by hand.
@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::{self, ModelServing, PodTemplate};
-use crate::field_error::FieldError;
-use crate::seed::{self, SeedServing};
+use crate::short::{self, ShortServing};
 use crate::validate;
+use muster_kube::FieldError;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub enum Shape {
     #[default]
     Kthena,
     /// `workload.kthena.io/v1alpha1`.
-    Seed,
+    Short,
 }
 
 /// An object of either shape.
@@ -31,8 +31,8 @@ pub enum Shape {
 pub enum Serving {
     /// Of Kthena's.
     Kthena(ModelServing),
-    /// Of the seed's.
-    Seed(SeedServing),
+    /// An object of the short shape.
+    Short(ShortServing),
 }
 
 /// An object cannot be read.
@@ -51,7 +51,7 @@ pub struct Unreadable {
 
 impl Shape {
     /// Both.
-    pub const ALL: [Self; 2] = [Self::Kthena, Self::Seed];
+    pub const ALL: [Self; 2] = [Self::Kthena, Self::Short];
 
     /// The shape behind an `apiVersion`.
     pub fn of(api_version: &str) -> Option<Self> {
@@ -62,7 +62,7 @@ impl Shape {
     pub fn group(self) -> &'static str {
         match self {
             Self::Kthena => api::GROUP,
-            Self::Seed => seed::GROUP,
+            Self::Short => short::GROUP,
         }
     }
 
@@ -70,7 +70,7 @@ impl Shape {
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Kthena => "workload.serving.volcano.sh/v1alpha1",
-            Self::Seed => "workload.kthena.io/v1alpha1",
+            Self::Short => "workload.kthena.io/v1alpha1",
         }
     }
 }
@@ -90,7 +90,7 @@ impl Serving {
         }
         match Shape::of(word("apiVersion")) {
             Some(Shape::Kthena) => read_kthena(raw).map(Self::Kthena),
-            Some(Shape::Seed) => read_seed(raw).map(Self::Seed),
+            Some(Shape::Short) => read_short(raw).map(Self::Short),
             None => {
                 let [first, second] = Shape::ALL.map(Shape::api_version);
                 Err(wrong("apiVersion", format!("use {first} or {second}")))
@@ -102,7 +102,7 @@ impl Serving {
     pub fn shape(&self) -> Shape {
         match self {
             Self::Kthena(_) => Shape::Kthena,
-            Self::Seed(_) => Shape::Seed,
+            Self::Short(_) => Shape::Short,
         }
     }
 
@@ -110,7 +110,7 @@ impl Serving {
     pub fn metadata(&self) -> &ObjectMeta {
         match self {
             Self::Kthena(serving) => &serving.metadata,
-            Self::Seed(serving) => &serving.metadata,
+            Self::Short(serving) => &serving.metadata,
         }
     }
 
@@ -118,7 +118,7 @@ impl Serving {
     pub fn validate(&self) -> Vec<FieldError> {
         match self {
             Self::Kthena(serving) => validate::validate(serving),
-            Self::Seed(serving) => seed::validate(serving),
+            Self::Short(serving) => short::validate(serving),
         }
     }
 
@@ -126,7 +126,7 @@ impl Serving {
     pub fn into_model_serving(self) -> ModelServing {
         match self {
             Self::Kthena(serving) => serving,
-            Self::Seed(serving) => seed::translate(&serving),
+            Self::Short(serving) => short::translate(&serving),
         }
     }
 }
@@ -152,9 +152,9 @@ pub fn read_kthena(raw: &Value) -> Result<ModelServing, Unreadable> {
     Ok(serving)
 }
 
-/// Reads an object of the seed's shape, whatever its `apiVersion`.
-pub fn read_seed(raw: &Value) -> Result<SeedServing, Unreadable> {
-    let serving: SeedServing = read(raw)?;
+/// Reads an object of the short shape, whatever its `apiVersion`.
+pub fn read_short(raw: &Value) -> Result<ShortServing, Unreadable> {
+    let serving: ShortServing = read(raw)?;
     for (index, role) in serving.spec.roles.iter().enumerate() {
         pod(raw, &format!("spec.roles[{index}].template.spec"), &role.template)?;
     }

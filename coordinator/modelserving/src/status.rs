@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::api::{Condition, ModelServing, Status};
+use muster_kube::Condition;
+
+use crate::api::{ModelServing, Status};
 use crate::budget;
 use crate::naming;
 use crate::store::{Group, GroupState};

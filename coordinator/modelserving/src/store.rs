@@ -74,7 +74,6 @@ pub struct Store {
     groups: Vec<Group>,
 }
 
-/// Which instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub group: Arc<str>,

@@ -20,7 +20,7 @@ mod tests;
 use serde_json::{Value, json};
 
 use crate::api::{ModelServing, Role};
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 pub use budget::scaled;
 

@@ -7,7 +7,7 @@ mod cluster;
 use cluster::Cluster;
 use muster_modelserving::api::{ModelServing, Status};
 use muster_modelserving::naming::{REVISION, Shape};
-use muster_modelserving::pod::{Adorn, Slot};
+use muster_modelserving::pod::{PodMutator, Slot};
 use muster_modelserving::seen::PodGroupApi;
 use muster_modelserving::step::{Failure, Kind, Step, Write};
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ fn the_other_shape_has_one_pod_per_instance_and_no_services() {
     let mut flat = serving();
     flat["spec"]["replicas"] = 1.into();
     flat["spec"]["template"]["roles"][0]["workerReplicas"] = 0.into();
-    let mut cluster = started_as(&flat, Shape::Seed);
+    let mut cluster = started_as(&flat, Shape::Short);
     let names = ["llm-server-0", "llm-server-1"];
     assert_eq!(cluster.pods.keys().collect::<Vec<_>>(), names);
     assert!(cluster.services.is_empty());
@@ -277,7 +277,7 @@ fn a_partition_keeps_the_first_groups_as_they_were() {
 /// Writes on a pod how many workers its group's roles have.
 struct Workers;
 
-impl Adorn for Workers {
+impl PodMutator for Workers {
     fn pod(&self, slot: &Slot<'_>, pod: &mut Value) -> Result<(), String> {
         pod["workers"] = slot.roles.iter().map(|role| role.worker_replicas).collect();
         Ok(())

@@ -12,10 +12,10 @@ use muster_objects::schema::{Schema, crd};
 use serde_json::{Value, json};
 
 const KTHENA: &str = include_str!("../../../deploy/crds/modelserving.yaml");
-const SEED: &str = include_str!("../../../deploy/crds/modelserving-seed.yaml");
+const SHORT: &str = include_str!("../../../deploy/crds/modelserving-short.yaml");
 
 fn definition(shape: Shape) -> Value {
-    let text = if shape == Shape::Kthena { KTHENA } else { SEED };
+    let text = if shape == Shape::Kthena { KTHENA } else { SHORT };
     let mut definition: Value = serde_saphyr::from_str(text).unwrap();
     crd::default_crd(&mut definition);
     definition
@@ -38,7 +38,7 @@ fn kthena(spec: Value) -> Value {
         "metadata": {"name": "llm", "namespace": "serve"}, "spec": spec})
 }
 
-fn seed(spec: Value) -> Value {
+fn short(spec: Value) -> Value {
     json!({"apiVersion": "workload.kthena.io/v1alpha1", "kind": "ModelServing",
         "metadata": {"name": "qwen", "namespace": "serve"}, "spec": spec})
 }
@@ -53,7 +53,7 @@ fn refused(shape: Shape, mut object: Value, old: Option<Value>) -> Vec<String> {
         old
     });
     let errors = schema.validate(&object, old.as_ref());
-    let shown = |e: muster_objects::status::FieldError| format!("{} {}", e.field, e.kind.reason());
+    let shown = |e: muster_kube::FieldError| format!("{} {}", e.field, e.kind.reason());
     errors.into_iter().map(shown).filter(|text| !text.starts_with("<nil>")).collect()
 }
 
@@ -79,7 +79,7 @@ fn the_pods_of_a_role_have_one_schema() {
         schema
     };
     assert_eq!(schema("entryTemplate"), schema("workerTemplate"));
-    let mut short = openapi(Shape::Seed)["properties"]["spec"]["properties"]["roles"]["items"]["properties"]["template"].take();
+    let mut short = openapi(Shape::Short)["properties"]["spec"]["properties"]["roles"]["items"]["properties"]["template"].take();
     short.as_object_mut().unwrap().remove("description");
     short.as_object_mut().unwrap().remove("required");
     short["properties"]["spec"]["properties"]["containers"]
@@ -104,8 +104,10 @@ fn the_defaults_are_those_of_the_definitions() {
         ),
         kthena(json!({"replicas": null, "rolloutStrategy": {}, "template": {}})),
         kthena(json!({})),
-        seed(json!({"roles": [{"name": "a", "template": pod("i")}, {"name": "b", "replicas": 0}]})),
-        seed(json!({"recoveryPolicy": "None", "schedulerName": "volcano"})),
+        short(
+            json!({"roles": [{"name": "a", "template": pod("i")}, {"name": "b", "replicas": 0}]}),
+        ),
+        short(json!({"recoveryPolicy": "None", "schedulerName": "volcano"})),
     ];
     for object in objects {
         let shape = Shape::of(object["apiVersion"].as_str().unwrap()).unwrap();
@@ -157,15 +159,15 @@ fn pods_that_no_api_server_would_create_are_refused() {
 }
 
 #[test]
-fn the_short_form_takes_the_seeds_example() {
+fn the_short_form_takes_its_example() {
     let container = json!({"name": "inference", "image": "ascend-inference:latest",
         "resources": {"limits": {"ascend.com/npu": "8"}},
         "volumeMounts": [{"name": "ranktable", "mountPath": "/etc/ascend/ranktable", "readOnly": true}]});
-    let mut object = seed(json!({
+    let mut object = short(json!({
         "model": {"name": "Qwen2.5-7B-Instruct", "source": {"modelHub": "ModelScope"}, "more": 1},
         "roles": [{"name": "worker", "replicas": 2, "template": {"spec": {"containers": [container]}}}]}));
     let before = object.clone();
-    let schema = schema(Shape::Seed);
+    let schema = schema(Shape::Short);
     assert_eq!(schema.prune(&mut object), [""; 0]);
     assert_eq!(object, before);
     schema.default(&mut object);
@@ -176,7 +178,7 @@ fn the_short_form_takes_the_seeds_example() {
 #[test]
 fn what_the_short_form_refuses() {
     let role = |name: &str| json!({"name": name, "template": pod("i")});
-    let spec = |spec: Value| refused(Shape::Seed, seed(spec), None);
+    let spec = |spec: Value| refused(Shape::Short, short(spec), None);
     assert_eq!(spec(json!({})), ["spec.roles FieldValueRequired"]);
     assert_eq!(spec(json!({"roles": []})), ["spec.roles FieldValueInvalid"]);
     let many: Vec<Value> = (0..17).map(|n| role(&format!("r{n}"))).collect();

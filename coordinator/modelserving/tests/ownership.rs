@@ -40,7 +40,7 @@ fn start(cluster: &mut Cluster) {
 
 /// Something that the ModelServing of this name and the other shape has made.
 fn put_foreign(cluster: &mut Cluster, kind: Kind, name: &str, labels: Value) {
-    let owner = json!({"apiVersion": Shape::Seed.api_version(), "kind": "ModelServing",
+    let owner = json!({"apiVersion": Shape::Short.api_version(), "kind": "ModelServing",
         "name": "llm", "uid": "other"});
     let body = json!({
         "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},

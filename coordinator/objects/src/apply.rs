@@ -35,7 +35,7 @@ pub struct Apply<'a> {
     pub live: Option<&'a Value>,
     /// What the applier wants.
     pub config: &'a Value,
-    /// Who applies.
+    /// The field manager that applies.
     pub manager: &'a str,
     /// Take fields from others instead of failing.
     pub force: bool,

@@ -81,7 +81,7 @@ impl FieldSet {
         }
     }
 
-    /// Writes `fieldsV1`.
+    /// The set as `fieldsV1`.
     pub fn into_fields_v1(self) -> Value {
         Value::Object(self.0)
     }

@@ -18,7 +18,6 @@ pub mod managed;
 pub mod meta;
 pub mod patch;
 pub mod policy;
-pub mod quantity;
 pub mod rbac;
 pub mod schema;
 pub mod select;

@@ -7,27 +7,27 @@ pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get("metadata").and_then(|m| m.get(field)).and_then(Value::as_str).unwrap_or("")
 }
 
-/// `metadata.name`.
+/// The object's `metadata.name`.
 pub fn name(object: &Value) -> &str {
     text(object, "name")
 }
 
-/// `metadata.namespace`.
+/// The object's `metadata.namespace`.
 pub fn namespace(object: &Value) -> &str {
     text(object, "namespace")
 }
 
-/// `metadata.uid`.
+/// The object's `metadata.uid`.
 pub fn uid(object: &Value) -> &str {
     text(object, "uid")
 }
 
-/// `metadata.labels.<key>`.
+/// The value of a label; empty without it.
 pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get("labels")?.get(key)?.as_str()
 }
 
-/// `metadata.annotations.<key>`.
+/// The value of an annotation; empty without it.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }
@@ -38,7 +38,7 @@ pub fn finalizers(object: &Value) -> Vec<&str> {
     list.map(|l| l.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
 
-/// `metadata.ownerReferences`.
+/// The object's `metadata.ownerReferences`.
 pub fn owners(object: &Value) -> &[Value] {
     let list =
         object.get("metadata").and_then(|m| m.get("ownerReferences")).and_then(Value::as_array);

@@ -14,11 +14,11 @@ mod tests;
 /// How the body of a PATCH is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
-    /// `application/json-patch+json`
+    /// A list of operations, `application/json-patch+json`.
     Json,
-    /// `application/merge-patch+json`
+    /// An object to merge, `application/merge-patch+json`.
     Merge,
-    /// `application/strategic-merge-patch+json`
+    /// An object to merge by the kind's rules, `application/strategic-merge-patch+json`.
     Strategic,
     /// `application/apply-patch+yaml` (or `+json`)
     Apply,

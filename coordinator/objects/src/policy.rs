@@ -12,10 +12,10 @@ mod tests;
 use crate::schema::cel::program::{self, Program};
 use crate::schema::cel::value;
 use crate::schema::print;
-use crate::status::{FieldError, FieldErrorKind as Kind};
 use compile::{conditions, items, validations, variables};
 use kube_cel::cel::{Context, Value as Cel};
 use matching::Target;
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub struct Attributes<'a> {
     pub group: &'a str,
     /// Plural name; empty for a request that is not about a resource.
     pub resource: &'a str,
-    /// e.g. `status`.
+    /// The subresource, such as `status`.
     pub subresource: &'a str,
     /// Object name, where the request has one.
     pub name: &'a str,
@@ -43,10 +43,10 @@ pub struct Attributes<'a> {
     pub fields: &'a [(String, String)],
 }
 
-/// Who asks.
+/// The user who makes a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
-    /// User name.
+    /// The user's name.
     pub name: &'a str,
     /// All groups, `system:authenticated` included.
     pub groups: &'a [String],
@@ -65,9 +65,9 @@ pub struct Decision {
 pub trait RoleSource {
     /// A shared object.
     type Object: AsRef<Value>;
-    /// One Role.
+    /// The Role of this name.
     fn role(&self, namespace: &str, name: &str) -> Option<Self::Object>;
-    /// One ClusterRole.
+    /// The ClusterRole of this name.
     fn cluster_role(&self, name: &str) -> Option<Self::Object>;
     /// All ClusterRoles, in order of name.
     fn cluster_roles(&self) -> Vec<Self::Object>;

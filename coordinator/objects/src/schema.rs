@@ -26,7 +26,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use node::Node;
 use serde_json::{Value, json};
 

@@ -23,11 +23,11 @@ pub enum Shape {
     Any,
     /// Anything, replaced as a whole.
     Atomic,
-    /// A leaf.
+    /// A value without parts.
     Scalar(Scalar),
-    /// An object.
+    /// A value with named fields.
     Map(Arc<MapShape>),
-    /// A list.
+    /// A list of values.
     List(Arc<ListShape>),
     /// A built-in type, by its place in the table.
     Named(u16),
@@ -36,7 +36,7 @@ pub enum Shape {
 /// What a leaf may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
-    /// Text.
+    /// A string.
     Text,
     /// A time, as text; null when unset.
     Time,
@@ -62,7 +62,7 @@ pub struct MapShape {
 /// A named field of a struct.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name.
+    /// The field's name in JSON.
     pub name: Box<str>,
     /// How its value merges.
     pub shape: Shape,
@@ -99,7 +99,7 @@ pub struct ListShape {
 pub enum ListKind {
     /// Nothing: the list is replaced as a whole.
     Atomic,
-    /// Its value.
+    /// Items are told apart by their value.
     Set,
     /// The values of these fields, sorted by name.
     By(Vec<Box<str>>),

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use muster_kube::FieldError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -69,113 +70,6 @@ pub struct Resource<'a> {
     pub group: &'a str,
     /// Plural name.
     pub plural: &'a str,
-}
-
-/// One problem of one field, in the words of Kubernetes' field errors.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FieldError {
-    /// Kind of problem.
-    pub kind: FieldErrorKind,
-    /// JSON path, e.g. `spec.containers[0].name`.
-    pub field: String,
-    /// The offending value as printed in the message, already quoted where it is a string.
-    pub value: Option<String>,
-    /// What is wrong.
-    pub detail: String,
-}
-
-/// Kinds of field errors, each with Kubernetes' cause reason and wording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FieldErrorKind {
-    /// A needed field is absent.
-    Required,
-    /// The value is malformed.
-    Invalid,
-    /// The value is not among those allowed.
-    NotSupported,
-    /// The value stands twice in a list that must be unique.
-    Duplicate,
-    /// The field may not be set (or changed) here.
-    Forbidden,
-    /// A reference points nowhere.
-    NotFound,
-    /// The value is too long.
-    TooLong,
-    /// The list has too many items.
-    TooMany,
-    /// The value has another JSON type than the schema says.
-    TypeInvalid,
-}
-
-// === impl FieldErrorKind ===
-
-impl FieldErrorKind {
-    /// The `reason` of the cause.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::Forbidden => "FieldValueForbidden",
-            Self::NotFound => "FieldValueNotFound",
-            Self::TooLong => "FieldValueTooLong",
-            Self::TooMany => "FieldValueTooMany",
-            Self::TypeInvalid => "FieldValueTypeInvalid",
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Required => "Required value",
-            Self::Invalid | Self::TypeInvalid => "Invalid value",
-            Self::NotSupported => "Unsupported value",
-            Self::Duplicate => "Duplicate value",
-            Self::Forbidden => "Forbidden",
-            Self::NotFound => "Not found",
-            Self::TooLong => "Too long",
-            Self::TooMany => "Too many",
-        }
-    }
-}
-
-// === impl FieldError ===
-
-impl FieldError {
-    /// A problem without a value in its message.
-    pub fn new(kind: FieldErrorKind, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { kind, field: field.into(), value: None, detail: detail.into() }
-    }
-
-    /// A problem that shows the value; strings are printed quoted.
-    pub fn with_value(
-        kind: FieldErrorKind,
-        field: impl Into<String>,
-        value: &Value,
-        detail: impl Into<String>,
-    ) -> Self {
-        Self { kind, field: field.into(), value: Some(value.to_string()), detail: detail.into() }
-    }
-
-    /// The text without the field: `Invalid value: "x": must be ...`.
-    pub fn body(&self) -> String {
-        let mut text = self.kind.words().to_owned();
-        if let Some(value) = &self.value {
-            text.push_str(": ");
-            text.push_str(value);
-        }
-        if !self.detail.is_empty() {
-            text.push_str(": ");
-            text.push_str(&self.detail);
-        }
-        text
-    }
-}
-
-impl std::fmt::Display for FieldError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.field, self.body())
-    }
 }
 
 // === impl Resource ===
@@ -424,6 +318,8 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
+    use muster_kube::FieldErrorKind;
+
     use super::*;
 
     const JOBS: Resource<'static> = Resource { group: "batch", plural: "jobs" };

@@ -18,7 +18,7 @@ pub trait Cluster {
     /// The ConfigMap that keeps a job's runtime.
     fn snapshot(&self, namespace: &str, name: &str) -> Option<Snapshot>;
 
-    /// A JobSet.
+    /// The JobSet of this name, if it exists.
     fn job_set(&self, namespace: &str, name: &str) -> Option<Arc<JobSet>>;
 
     /// Whether an object is there. `api_version` and `kind` are those of what a plugin builds or asks for.

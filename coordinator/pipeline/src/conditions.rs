@@ -12,7 +12,7 @@ pub const FAILED: &str = "Failed";
 /// Of a runtime: it is to be deleted, and somebody keeps it.
 pub const DELETING: &str = "Deleting";
 
-/// Reasons.
+/// Reasons of conditions.
 pub mod reason {
     /// Somebody has suspended it.
     pub const SUSPENDED: &str = "Suspended";
@@ -36,7 +36,7 @@ pub const JOB_SET_FAILED: &str = "Failed";
 /// A condition that is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// Its type.
+    /// Type of the condition.
     pub kind: &'a str,
     /// Whether it holds.
     pub holds: bool,

@@ -23,7 +23,7 @@ pub struct Info {
     pub labels: BTreeMap<String, String>,
     /// Annotations of the JobSet.
     pub annotations: BTreeMap<String, String>,
-    /// The runtime.
+    /// The runtime that the job names.
     pub runtime: Arc<Runtime>,
     /// Labels of all pods.
     pub pod_labels: BTreeMap<String, String>,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use muster_api::{TrainJob, TrainJobStatus};
 use serde_json::Value;
 
-pub use muster_modelserving::field_error::FieldError;
+pub use muster_kube::FieldError;
 
 use crate::cluster::Cluster;
 use crate::info::Info;
@@ -123,6 +123,11 @@ pub trait PodNetwork: Plugin {
 pub trait ComponentBuilder: Plugin {
     /// Objects to be applied.
     fn build(&self, cx: &Context<'_>, info: &Info, job: &TrainJob) -> Result<Vec<Value>, Fault>;
+
+    /// Whether an object that this plugin has built is created, and never changed, such as a key.
+    fn is_made_once(&self, _job: &TrainJob, _object: &Value) -> bool {
+        false
+    }
 }
 
 /// Admission: what cannot work is refused. `info` has seen no stage.

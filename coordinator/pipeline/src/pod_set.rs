@@ -33,7 +33,7 @@ pub struct PodSet {
 pub struct Endpoints {
     /// What their names begin with: `<job>-<replicated job>`.
     pub prefix: String,
-    /// Their domain.
+    /// Domain of the endpoints' names.
     pub domain: String,
     /// How many Jobs.
     pub jobs: i32,
@@ -102,17 +102,17 @@ impl PodSet {
         object(self.pod_template_mut(), "spec")
     }
 
-    /// Containers.
+    /// The containers of the pod template.
     pub fn containers(&self) -> &[Value] {
         self.list("containers")
     }
 
-    /// Init containers.
+    /// The init containers of the pod template.
     pub fn init_containers(&self) -> &[Value] {
         self.list("initContainers")
     }
 
-    /// A container.
+    /// The container of this name.
     pub fn container(&self, name: &str) -> Option<&Value> {
         self.containers().iter().find(|container| called(container, name))
     }
@@ -137,7 +137,7 @@ impl PodSet {
         find(spec, key, name)
     }
 
-    /// All containers.
+    /// The containers, to be changed.
     pub fn containers_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
         let containers = self.pod_spec_mut().get_mut("containers").and_then(Value::as_array_mut);
         containers.into_iter().flatten().filter_map(Value::as_object_mut)

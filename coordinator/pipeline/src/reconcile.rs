@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 use crate::conditions::{self, COMPLETE, FAILED, SUSPENDED, Wanted, reason};
 use crate::event::Event;
 use crate::info::Info;
-use crate::plugin::{self, Context, Fault};
+use crate::plugin::{Context, Fault};
 use crate::registry::Registry;
 use crate::runtime::{Runtime, RuntimeKind, Runtimes};
-use crate::{name, snapshot};
+use crate::snapshot;
 
 /// What a pass is given.
 #[derive(Clone, Copy)]
@@ -46,7 +46,7 @@ pub struct Pass<'a> {
 /// What is to be applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Objects to be applied, in this order; the first that fails stops the rest. Some are [made once](is_made_once).
+    /// Objects to be applied, in this order; the first that fails stops the rest. Some are [made once](Registry::is_made_once).
     pub apply: Vec<Value>,
     /// Why there are none, or not all.
     pub error: Option<String>,
@@ -63,7 +63,7 @@ pub struct Outcome {
     pub events: Vec<Event>,
     /// When to look again, if nothing else happens.
     pub requeue: Option<Duration>,
-    /// Whether the job's JobSet is to be deleted.
+    /// Whether the job's JobSet is to be deleted, if it is there: the job's time is over.
     pub delete_job_set: bool,
     /// Why the pass must be repeated, with back-off.
     pub error: Option<String>,
@@ -162,6 +162,10 @@ impl Pass<'_> {
             }
         }
         self.deadline(&mut status, &mut outcome);
+        // Each time, so that a restart after the status was written leaves nothing running.
+        outcome.delete_job_set = status
+            .condition(FAILED)
+            .is_some_and(|it| it.status == "True" && it.reason == reason::DEADLINE_EXCEEDED);
         outcome.status = (status != old).then_some(status);
         outcome.error = (!errors.is_empty()).then(|| errors.join("\n"));
         outcome
@@ -217,7 +221,6 @@ impl Pass<'_> {
         if self.now > end {
             let message = "TrainJob exceeded its active deadline";
             self.fail(status, reason::DEADLINE_EXCEEDED, message);
-            outcome.delete_job_set = true;
             return;
         }
         let left = Duration::try_from(end.duration_since(self.now)).unwrap_or_default();
@@ -250,17 +253,6 @@ impl Outcome {
             patch.insert("jobsStatus".to_owned(), jobs);
         }
         (!patch.is_empty()).then(|| json!({"status": patch}))
-    }
-}
-
-/// Whether an object is to be created, not applied: keys and the snapshot are made once. Whoever has not yet seen that they are
-/// there, and makes them again, must be told that they exist, and not replace them.
-pub fn is_made_once(job: &TrainJob, object: &Value) -> bool {
-    let named = |what: &str| object["metadata"]["name"] == name::of(job, what).as_str();
-    match object["kind"].as_str() {
-        Some("ConfigMap") => named(snapshot::WHAT),
-        Some("Secret") => named(plugin::mpi::KEYS) || named(plugin::flux::CURVE),
-        _ => false,
     }
 }
 

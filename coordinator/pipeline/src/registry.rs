@@ -12,6 +12,7 @@ use crate::plugin::{
     coscheduling, flux, jax, job_set, mpi, plain_ml, queue, ranktable, torch, train_job_status,
     volcano, xgboost,
 };
+use crate::snapshot;
 
 /// Plugins, by extension point.
 #[derive(Clone, Default)]
@@ -40,6 +41,12 @@ pub struct Registry {
 const ORDER: [&str; 4] = ["ConfigMap", "Secret", "PodGroup", "JobSet"];
 
 // === impl Registry ===
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Registry").field(&self.names).finish()
+    }
+}
 
 impl Registry {
     /// All plugins of Muster.
@@ -93,6 +100,13 @@ impl Registry {
         joined(faults)?;
         objects.sort_by_cached_key(place);
         Ok(objects)
+    }
+
+    /// Whether an object is created, and not applied: keys and the snapshot are made once. Whoever has not yet seen that they
+    /// are there, and makes them again, must be told that they exist, and not replace them.
+    pub fn is_made_once(&self, job: &TrainJob, object: &Value) -> bool {
+        snapshot::is_snapshot(job, object)
+            || self.builders.iter().any(|builder| builder.is_made_once(job, object))
     }
 
     /// What all plugins say of a job, sorted.

@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use muster_api::names::{API_VERSION, TRAIN_JOB};
 use muster_api::status::TrainerStatus;
+use muster_kube::{Name, NameError, Namespace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -19,9 +20,20 @@ pub const FIELD_MANAGER: &str = "trainer-status";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its namespace.
-    pub namespace: String,
+    pub namespace: Namespace,
     /// Its name.
-    pub name: String,
+    pub name: Name,
+}
+
+/// Why a path leads to no job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It is not the path of a job's reports.
+    #[error("reports are sent with POST to the path in KUBEFLOW_TRAINER_SERVER_URL")]
+    Elsewhere,
+    /// No job can be called so: the name could lead to another object when it is asked for.
+    #[error(transparent)]
+    Name(#[from] NameError),
 }
 
 /// A report.
@@ -48,26 +60,22 @@ impl Report {
 
 impl Place {
     /// The job whose reports go to a path.
-    pub fn of_path(path: &str) -> Option<Self> {
-        let rest = path.strip_prefix("/apis/")?.strip_prefix(API_VERSION)?;
-        let (namespace, rest) = rest.strip_prefix("/namespaces/")?.split_once('/')?;
-        let name = rest.strip_prefix("trainjobs/")?.strip_suffix("/status")?;
-        // Whatever is no name could lead to another object when it is asked for.
-        (is_name(namespace) && is_name(name))
-            .then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    pub fn of_path(path: &str) -> Result<Self, PathError> {
+        let (namespace, name) = parts(path).ok_or(PathError::Elsewhere)?;
+        let namespace = Namespace::parse(namespace)?;
+        Ok(Self { namespace, name: Name::parse(name).map_err(|error| error.of("TrainJob"))? })
     }
 
     /// What a token must be for, and, below `/apis/`, the path.
     pub fn audience(&self) -> String {
-        let Self { namespace, name } = self;
-        format!("{API_VERSION}/namespaces/{namespace}/trainjobs/{name}/status")
+        audience(&self.namespace, &self.name)
     }
 
     /// Whether a user whose token has this audience may report: a service account of the job's namespace.
     pub fn may_be_told_by(&self, user: &str) -> bool {
         let account = user.strip_prefix("system:serviceaccount:");
         let namespace = account.and_then(|account| account.split_once(':'));
-        namespace.is_some_and(|(namespace, _)| namespace == self.namespace)
+        namespace.is_some_and(|(namespace, _)| self.namespace == *namespace)
     }
 
     /// What is to be applied to the job's status.
@@ -91,13 +99,16 @@ pub fn token(header: &str) -> Option<&str> {
     (words.next().is_none() && scheme.eq_ignore_ascii_case("bearer")).then_some(token)
 }
 
-/// Letters, digits, dashes and dots, as in the names of objects.
-fn is_name(word: &str) -> bool {
-    let fits = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
-    };
-    let starts = word.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
-    starts && word.len() <= 253 && word.bytes().all(fits)
+/// What a token must be for that reports for a job, and, below `/apis/`, the path.
+pub fn audience(namespace: &str, name: &str) -> String {
+    format!("{API_VERSION}/namespaces/{namespace}/trainjobs/{name}/status")
+}
+
+/// Namespace and name in the path of a job's reports, as they are written.
+fn parts(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("/apis/")?.strip_prefix(API_VERSION)?;
+    let (namespace, rest) = rest.strip_prefix("/namespaces/")?.split_once('/')?;
+    Some((namespace, rest.strip_prefix("trainjobs/")?.strip_suffix("/status")?))
 }
 
 #[cfg(test)]
@@ -105,13 +116,16 @@ mod tests {
     use super::*;
 
     fn place() -> Place {
-        Place { namespace: "team-a".to_owned(), name: "mnist".to_owned() }
+        Place {
+            namespace: Namespace::parse("team-a").unwrap(),
+            name: Name::parse("mnist").unwrap(),
+        }
     }
 
     #[test]
     fn a_path_names_one_job_and_nothing_that_leads_elsewhere() {
         let path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainjobs/mnist/status";
-        assert_eq!(Place::of_path(path), Some(place()));
+        assert_eq!(Place::of_path(path), Ok(place()));
         assert_eq!(format!("/apis/{}", place().audience()), path);
         for odd in [
             "/",
@@ -125,7 +139,28 @@ mod tests {
             "/apis/trainer.kubeflow.org/v1/namespaces/team-a/trainjobs/mnist/status",
             "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-a/trainingruntimes/mnist/status",
         ] {
-            assert_eq!(Place::of_path(odd), None, "{odd}");
+            assert!(Place::of_path(odd).is_err(), "{odd}");
+        }
+        let long = "a".repeat(300);
+        for name in ["MNIST", "a?b", "..", "a%2Fb", long.as_str()] {
+            let odd = path.replace("mnist", name);
+            let error = Place::of_path(&odd).unwrap_err().to_string();
+            let shown: String = name.chars().take(64).collect();
+            assert!(error.starts_with(&format!("TrainJob \"{shown}")), "{error}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_path_that_is_taken_is_the_path_that_is_asked_for(
+            namespace in "[a-zA-Z0-9./?%#-]{0,12}", name in "[a-zA-Z0-9./?%#-]{0,12}|\\PC{0,300}",
+        ) {
+            let path = format!("/apis/{API_VERSION}/namespaces/{namespace}/trainjobs/{name}/status");
+            if let Ok(place) = Place::of_path(&path) {
+                proptest::prop_assert_eq!(format!("/apis/{}", place.audience()), path.as_str());
+                proptest::prop_assert_eq!(path.split('/').count(), 9);
+                proptest::prop_assert!(!path.contains(['?', '#', '%']));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a pod asks for, as Kubernetes counts: containers together with sidecars, or the most that starting up takes.
 
-use muster_modelserving::quantity::Quantity;
+use muster_kube::Quantity;
 use serde_json::{Map, Value};
 
 use crate::resources::{Resources, amounts};
@@ -41,7 +41,7 @@ pub fn times(requests: &Resources, count: i32) -> Resources {
 /// Adds amounts to others.
 pub fn add(to: &mut Resources, more: &Resources) {
     for (name, amount) in more {
-        let sum = to.get(name).map_or(*amount, |now: &Quantity| now.plus(*amount));
+        let sum = to.get(name).map_or(*amount, |now: &Quantity| *now + *amount);
         to.insert(name.clone(), sum);
     }
 }

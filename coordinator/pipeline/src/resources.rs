@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use muster_api::TrainJob;
-use muster_api::amount::Amounts;
-use muster_modelserving::quantity::Quantity;
+use muster_kube::Quantity;
+use muster_kube::quantity::QuantityTexts;
 use serde_json::{Map, Value};
 
 /// Amounts by resource.
@@ -47,23 +47,15 @@ pub fn normalize(value: &mut Value) {
 
 /// One amount in its one form; what is none stays as it is.
 pub fn canonical(value: &mut Value) {
-    if let Some(amount) = amount(value) {
+    if let Some(amount) = Quantity::of_json(value) {
         *value = Value::String(amount.to_string());
-    }
-}
-
-fn amount(value: &Value) -> Option<Quantity> {
-    match value {
-        Value::String(text) => Quantity::read(text),
-        Value::Number(number) => Quantity::read(&number.to_string()),
-        _ => None,
     }
 }
 
 /// Amounts of an object such as `limits`.
 pub fn amounts(of: Option<&Value>) -> Resources {
     let fields = of.and_then(Value::as_object);
-    let read = |(name, value): (&String, &Value)| Some((name.clone(), amount(value)?));
+    let read = |(name, value): (&String, &Value)| Some((name.clone(), Quantity::of_json(value)?));
     fields.into_iter().flatten().filter_map(read).collect()
 }
 
@@ -76,11 +68,9 @@ pub fn written(amounts: &Resources) -> Value {
 /// What the job says a node needs; none if it says nothing.
 pub fn of_job(job: &TrainJob) -> Option<NodeResources> {
     let resources = job.spec.trainer.as_ref()?.resources_per_node.as_ref()?;
-    let read = |amounts: &Option<Amounts>| -> Resources {
+    let read = |amounts: &Option<QuantityTexts>| -> Resources {
         let amounts = amounts.iter().flatten();
-        amounts
-            .filter_map(|(name, amount)| Some((name.clone(), Quantity::read(&amount.0)?)))
-            .collect()
+        amounts.filter_map(|(name, amount)| Some((name.clone(), amount.0.parse().ok()?))).collect()
     };
     Some(NodeResources { requests: read(&resources.requests), limits: read(&resources.limits) })
 }
@@ -118,15 +108,14 @@ impl NodeResources {
     pub fn gpus(&self) -> i64 {
         let count = |resources: &Resources| {
             let gpu = |name: &str| name.to_lowercase().contains("gpu");
-            resources.iter().find(|(name, _)| gpu(name)).map_or(0, |(_, amount)| amount.whole_up())
+            resources.iter().find(|(name, _)| gpu(name)).map_or(0, |(_, amount)| amount.units())
         };
         either(count(&self.requests), || count(&self.limits))
     }
 
     /// How many CPUs, rounded up, requests before limits.
     pub fn cpus(&self) -> i64 {
-        let count =
-            |resources: &Resources| resources.get("cpu").map_or(0, |amount| amount.whole_up());
+        let count = |resources: &Resources| resources.get("cpu").map_or(0, |amount| amount.units());
         either(count(&self.requests), || count(&self.limits))
     }
 }

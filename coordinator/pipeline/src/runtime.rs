@@ -17,16 +17,16 @@ const REMEMBERED: usize = 512;
 /// The two kinds of runtimes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RuntimeKind {
-    /// `ClusterTrainingRuntime`.
+    /// A `ClusterTrainingRuntime`, for all namespaces.
     Cluster,
-    /// `TrainingRuntime`.
+    /// A `TrainingRuntime` of one namespace.
     Namespaced,
 }
 
-/// A runtime.
+/// A training runtime of either kind.
 #[derive(Clone, Debug)]
 pub struct Runtime {
-    /// Its kind.
+    /// Which kind of runtime it is.
     pub kind: RuntimeKind,
     /// Name, labels, annotations.
     pub metadata: ObjectMeta,
@@ -60,7 +60,7 @@ pub struct Runtimes {
 // === impl RuntimeKind ===
 
 impl RuntimeKind {
-    /// Both.
+    /// Both kinds of runtimes.
     pub const ALL: [Self; 2] = [Self::Cluster, Self::Namespaced];
 
     /// The kind that a TrainJob names, by group and kind; none if there is no such.
@@ -76,7 +76,7 @@ impl RuntimeKind {
         Self::ALL.into_iter().find(|known| known.kind() == kind)
     }
 
-    /// Its name.
+    /// The kind as manifests write it.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Cluster => CLUSTER_TRAINING_RUNTIME,
@@ -131,7 +131,7 @@ impl Runtime {
         Ok(Self { kind, metadata, spec, jobs, rest, object })
     }
 
-    /// Its name.
+    /// Name of the runtime.
     pub fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }

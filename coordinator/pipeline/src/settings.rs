@@ -11,7 +11,7 @@ pub struct Settings {
     pub namespace: String,
     /// The Service that takes reports.
     pub status_service: String,
-    /// Its port.
+    /// Port of the Service that takes progress reports.
     pub status_port: u16,
     /// The Secret with the certificate that reports are sent to; its `ca.crt` goes to the trainers.
     pub status_secret: String,

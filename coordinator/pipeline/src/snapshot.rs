@@ -54,6 +54,11 @@ pub fn name(job: &TrainJob) -> String {
     name::of(job, WHAT)
 }
 
+/// Whether an object is the snapshot of a job.
+pub fn is_snapshot(job: &TrainJob, object: &Value) -> bool {
+    object["kind"] == "ConfigMap" && object["metadata"]["name"] == name(job).as_str()
+}
+
 /// The snapshot of a runtime.
 pub fn build(job: &TrainJob, runtime: &Runtime) -> Result<Value, String> {
     let mut object = runtime.object.clone();

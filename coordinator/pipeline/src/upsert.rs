@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// The annotation that tells a pod its number.
 pub const INDEX: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
-/// A variable.
+/// An environment variable with a value.
 pub fn variable(name: &str, value: impl Into<String>) -> Value {
     json!({"name": name, "value": value.into()})
 }

@@ -4,7 +4,7 @@ use muster_api::TrainJob;
 use muster_api::names::{
     DATASET_INITIALIZER, DEPRECATED, MODEL_INITIALIZER, NODE, SUPPORT, TRAINER,
 };
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 
 use crate::info::Info;
 use crate::plugin::{Context, Verdict};

@@ -23,7 +23,7 @@ pub struct Refused {
     pub field: Box<str>,
     /// What is wrong.
     pub detail: Box<str>,
-    /// What helps.
+    /// What the user can do about it.
     pub remedy: &'static str,
     /// What is to be said beside it.
     pub warnings: Vec<String>,

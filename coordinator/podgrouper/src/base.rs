@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+use muster_kube::duration;
+
 use crate::config::Config;
 use crate::defaults::Defaults;
 use crate::draft::{Draft, Least, Topology};
-use crate::duration;
 use crate::error::{Class, GroupError};
 use crate::names;
 use crate::object::Object;
@@ -51,7 +53,8 @@ impl Context<'_> {
             queue: self.queue(owner)?,
             priority_class: self.priority_among(owners, names::TRAIN)?,
             preemptibility: self.preemptibility(owners)?,
-            preemption_delay: self.duration(owners, names::PREEMPTION_DELAY, |nanos| nanos >= 0),
+            preemption_delay: self
+                .duration(owners, names::PREEMPTION_DELAY, |span| !span.is_negative()),
             staleness: self.duration(owners, names::STALENESS, |_| true),
             least: Least::Pods(1),
             sub_groups: Vec::new(),
@@ -212,10 +215,15 @@ impl Context<'_> {
     }
 
     /// The first that is a duration as it must be, on the owners and then on the pod.
-    fn duration(&self, owners: &[Arc<Object>], key: &str, fits: fn(i64) -> bool) -> Option<String> {
+    fn duration(
+        &self,
+        owners: &[Arc<Object>],
+        key: &str,
+        fits: fn(SignedDuration) -> bool,
+    ) -> Option<String> {
         let all = owners.iter().map(AsRef::as_ref).chain([self.pod]);
-        let mut read = all.filter_map(|object| object.annotation(key)).filter_map(duration::read);
-        read.find(|nanos| fits(*nanos)).map(duration::write)
+        let mut read = all.filter_map(|object| duration::parse(object.annotation(key)?).ok());
+        read.find(|span| fits(*span)).map(duration::print)
     }
 
     /// What kinds get, by configuration; nothing if it is not there or cannot be read.

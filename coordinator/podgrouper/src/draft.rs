@@ -9,17 +9,17 @@ use crate::object::OwnerRef;
 /// A PodGroup, as the pod's owner asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// Its name.
+    /// Name of the group or subgroup.
     pub name: String,
     /// Its namespace: the pod's.
     pub namespace: String,
-    /// Its labels.
+    /// Labels that the PodGroup gets.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
+    /// Annotations that the PodGroup gets.
     pub annotations: BTreeMap<String, String>,
     /// Who takes it along when they go.
     pub owner: OwnerRef,
-    /// Its queue.
+    /// The queue that the group is charged to.
     pub queue: String,
     /// Its priority class.
     pub priority_class: String,
@@ -53,7 +53,7 @@ pub enum Least {
 /// A part of a PodGroup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubGroup {
-    /// Its name.
+    /// Name of the group or subgroup.
     pub name: String,
     /// The part that it is of.
     pub parent: Option<String>,
@@ -66,7 +66,7 @@ pub struct SubGroup {
 /// How near pods must be to each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// Which topology.
+    /// Name of the Topology object.
     pub topology: String,
     /// The level that they must share.
     pub required: String,

@@ -90,7 +90,7 @@ pub struct GroupError {
     pub field: String,
     /// What is wrong.
     pub detail: String,
-    /// What helps.
+    /// What the user can do about it.
     pub remedy: &'static str,
     /// What has to be read, of [`Class::Unread`].
     pub key: Option<Box<Key>>,

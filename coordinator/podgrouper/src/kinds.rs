@@ -28,7 +28,6 @@ use crate::object::Object;
 /// Makes the draft of a group from the top owner and all owners, nearest to the pod first.
 pub(crate) type Grouper = fn(&Context<'_>, &Object, &[Arc<Object>]) -> Result<Draft, GroupError>;
 
-/// Any version.
 const ANY: &str = "*";
 
 const KINDS: &[(&str, &str, &str, Grouper)] = &[

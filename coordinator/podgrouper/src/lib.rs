@@ -16,7 +16,6 @@ mod base;
 pub mod config;
 mod defaults;
 pub mod draft;
-pub mod duration;
 pub mod error;
 pub mod group;
 pub mod kinds;

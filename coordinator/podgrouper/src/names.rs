@@ -2,7 +2,7 @@
 
 /// The API of PodGroups.
 pub const POD_GROUP_API: &str = "scheduling.run.ai/v2alpha2";
-/// The kind.
+/// Kind of KAI's pod groups.
 pub const POD_GROUP: &str = "PodGroup";
 /// On a pod, an annotation: its PodGroup.
 pub const GROUP: &str = "pod-group-name";

@@ -15,13 +15,13 @@ pub struct Object {
 /// An owner, as a reference names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnerRef {
-    /// `apps/v1`.
+    /// The owner's API version, such as `apps/v1`.
     pub api_version: String,
-    /// `Deployment`.
+    /// The owner's kind, such as `Deployment`.
     pub kind: String,
-    /// Its name.
+    /// The owner's name.
     pub name: String,
-    /// Its uid.
+    /// The owner's `metadata.uid`.
     pub uid: String,
 }
 
@@ -57,12 +57,12 @@ impl Object {
         &self.raw
     }
 
-    /// `apps/v1`.
+    /// The object's API version, such as `apps/v1`.
     pub fn api_version(&self) -> &str {
         text(self.raw.get("apiVersion"))
     }
 
-    /// `Deployment`.
+    /// The object's kind, such as `Deployment`.
     pub fn kind(&self) -> &str {
         text(self.raw.get("kind"))
     }
@@ -73,7 +73,7 @@ impl Object {
         version.split_once('/').unwrap_or(("", version))
     }
 
-    /// Its name.
+    /// The object's name.
     pub fn name(&self) -> &str {
         text(self.metadata("name"))
     }
@@ -83,7 +83,7 @@ impl Object {
         text(self.metadata("namespace"))
     }
 
-    /// Its uid.
+    /// The object's `metadata.uid`.
     pub fn uid(&self) -> &str {
         text(self.metadata("uid"))
     }
@@ -93,22 +93,22 @@ impl Object {
         self.metadata("deletionTimestamp").is_some_and(|time| !time.is_null())
     }
 
-    /// One label.
+    /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.metadata("labels")?.get(key)?.as_str()
     }
 
-    /// One annotation.
+    /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata("annotations")?.get(key)?.as_str()
     }
 
-    /// All labels.
+    /// The object's labels, those of other types left out.
     pub fn labels(&self) -> BTreeMap<String, String> {
         words(self.metadata("labels"))
     }
 
-    /// All annotations.
+    /// The object's annotations, those of other types left out.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         words(self.metadata("annotations"))
     }
@@ -223,7 +223,7 @@ impl<'a> Field<'a> {
         self.typed(path, "a whole number", Value::as_i64)
     }
 
-    /// A text.
+    /// The text at a path, if there is one.
     pub fn text(&self, path: &[&str]) -> Result<Option<&'a str>, GroupError> {
         self.typed(path, "text", Value::as_str)
     }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use crate::names;
 use crate::object::Object;
 
-/// Which object.
+/// What names an object in the API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
-    /// `apps/v1`.
+    /// The API version, such as `apps/v1`.
     pub api_version: String,
-    /// `Deployment`.
+    /// The kind, such as `Deployment`.
     pub kind: String,
     /// Empty for what has none.
     pub namespace: String,
@@ -36,7 +36,7 @@ pub enum Refusal {
 
 /// What there is in the cluster.
 pub trait Objects {
-    /// One object.
+    /// The object that the key names.
     fn get(&self, key: &Key) -> Result<Arc<Object>, Refusal>;
     /// The pods of a namespace that have all these labels, in the order of their names.
     fn pods(&self, namespace: &str, labels: &[(&str, &str)]) -> Result<Vec<Arc<Object>>, Refusal>;
@@ -64,7 +64,7 @@ impl Key {
         }
     }
 
-    /// A PodGroup.
+    /// Key of a PodGroup.
     pub fn pod_group(namespace: &str, name: &str) -> Self {
         Self::new(names::POD_GROUP_API, names::POD_GROUP, namespace, name)
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Key {
 // === impl Given ===
 
 impl Given {
-    /// These objects.
+    /// A source that has these objects.
     pub fn new(objects: impl IntoIterator<Item = Object>) -> Self {
         let mut given = Self::default();
         objects.into_iter().for_each(|object| given.put(object));

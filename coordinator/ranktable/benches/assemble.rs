@@ -98,7 +98,6 @@ fn by_hand(table: &Table) -> String {
     out
 }
 
-/// Milliseconds.
 struct Times {
     best: f64,
     median: f64,

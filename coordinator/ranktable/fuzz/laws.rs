@@ -55,7 +55,7 @@ pub fn annotation_to_table(bytes: &[u8]) -> bool {
     let mut pods: Vec<Pod> = text.lines().enumerate().map(pod).collect();
     let mut any = false;
     for template in &*TEMPLATES {
-        for order in [Order::Seed, Order::Numeric, Order::Pod, Order::Topology] {
+        for order in [Order::Lexical, Order::Numeric, Order::Pod, Order::Topology] {
             let request = Request { changed: "now", order: Some(order), ..Request::default() };
             let rendered = match template.render(&pods, &request) {
                 Ok(rendered) => rendered,

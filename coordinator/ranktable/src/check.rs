@@ -61,7 +61,7 @@ pub enum Chip {
 /// What is known beside the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The chip.
+    /// Generation of the chip, if it is known.
     pub chip: Option<Chip>,
     /// Addresses of pods, which no server may have.
     pub pod_ips: BTreeSet<String>,
@@ -83,10 +83,10 @@ pub struct Spot {
     /// The server, that is, the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The device.
+    /// Id of the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The rank.
+    /// Rank of the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<String>,
 }
@@ -94,7 +94,7 @@ pub struct Spot {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule.
+    /// Code of the rule that is broken.
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
@@ -106,7 +106,6 @@ pub struct Finding {
     pub remedy: &'static str,
 }
 
-/// Collects findings.
 #[derive(Debug, Default)]
 struct Report {
     findings: Vec<Finding>,

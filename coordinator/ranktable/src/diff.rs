@@ -14,9 +14,9 @@ use crate::check::{Format, format};
 /// A device of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Seat {
-    /// The server.
+    /// Id of the server.
     pub server: String,
-    /// The device.
+    /// Id of the device.
     pub device: String,
 }
 

@@ -236,7 +236,7 @@ impl Member {
 /// A table is made when every pod says what it holds, not before: the pods that do not.
 fn missing(pods: &[Pod]) -> Option<GroupError> {
     let missing: Vec<String> =
-        pods.iter().filter(|pod| pod.annotation().is_none()).map(Pod::full_name).collect();
+        pods.iter().filter(|pod| !pod.is_known()).map(Pod::full_name).collect();
     (!missing.is_empty()).then_some(GroupError::NotAnnotated { missing, of: pods.len() })
 }
 

@@ -11,9 +11,9 @@
 //! cannot work is refused, with its remedy. A pod that has everything gets nothing more, so the patch of a patched pod
 //! is empty.
 
+mod error;
 mod frame;
 mod marks;
-mod refusal;
 mod shape;
 
 use std::sync::Arc;
@@ -21,13 +21,14 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use crate::names::{RANKTABLE_FILE, RANKTABLE_TEMPLATE, VOLUME, WAITER};
+use crate::names::{RANKTABLE_FILE, VOLUME, WAITER};
 use crate::template::TableTemplate;
+use muster_kube::rank_group::RANKTABLE_TEMPLATE;
 
+pub use error::{InjectError, Problem, TemplateProblem};
+use error::{full_name, shortened};
 use frame::{Frame, List, add, escape, name};
 use marks::Marks;
-pub use refusal::{Problem, Refusal, TemplateProblem};
-use refusal::{full_name, shortened};
 
 /// How a table comes to its pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,9 +70,9 @@ pub fn mutate(
     namespace: &str,
     template: impl FnOnce(&str) -> Result<Arc<TableTemplate>, TemplateProblem>,
     settings: &Injection,
-) -> Result<Outcome, Refusal> {
+) -> Result<Outcome, InjectError> {
     decide(pod, template, settings)
-        .map_err(|problem| Refusal { pod: full_name(pod, namespace), problem })
+        .map_err(|problem| InjectError { pod: full_name(pod, namespace), problem })
 }
 
 fn decide(

@@ -56,7 +56,6 @@ pub const MOST_PODS: usize = 100_000;
 pub use check::{Chip, Facts, Finding, Format, Severity, Spot, check, format};
 pub use diff::{Diff, DiffError, Seat, diff};
 pub use group::GroupError;
-pub use names::RANK_GROUP;
 pub use number::{Numbering, NumberingError, Stability};
 pub use order::{Order, Place, Topology, is_decimal, numeric};
 pub use parse::{DeviceData, DeviceMore, ParseError, PodData};

@@ -1,18 +1,5 @@
-//! Names that pods carry: what marks a pod of a group, what injection gives it, and the labels and annotations by which
-//! the known workloads place it in its group.
-
-/// The label that puts a pod into a rank group.
-pub const RANK_GROUP: &str = "muster.dev/rank-group";
-
-/// Annotation of such pods: the ConfigMap of the template. The second name is the seed's.
-pub const RANKTABLE_TEMPLATE: [&str; 2] =
-    ["muster.dev/ranktable-template", "kthena.io/ranktable-template"];
-
-/// Annotation of such pods: `agent` or `configmap`.
-pub const RANKTABLE_DELIVERY: &str = "muster.dev/ranktable-delivery";
-
-/// Annotation of such pods: the containers that see the table, `a,b`. Without it, all.
-pub const RANKTABLE_CONTAINERS: &str = "muster.dev/ranktable-containers";
+//! Names that pods carry: what injection gives them, and the labels and annotations by which the known workloads place
+//! them in their group. What marks a pod of a group is in [`muster_kube::rank_group`].
 
 /// Annotation that injection leaves on a pod: the file that it waits for.
 pub const RANKTABLE_FILE: &str = "muster.dev/ranktable-file";
@@ -53,13 +40,3 @@ pub(crate) const INDEX: [&str; 5] = [
     "training.kubeflow.org/replica-index",
     "hccl/rankIndex",
 ];
-
-/// Annotation of the pods of a rank group: how many of them there are.
-pub const RANK_GROUP_SIZE: &str = "muster.dev/rank-group-size";
-
-/// Annotation of such pods: how long a table may take before that counts as failure. The second name is the seed's.
-pub const RANKTABLE_TIMEOUT: [&str; 2] =
-    ["muster.dev/ranktable-timeout", "kthena.io/ranktable-timeout"];
-
-/// Annotation of such pods: the order of ranks, whatever the template says.
-pub const RANKTABLE_ORDER: [&str; 2] = ["muster.dev/ranktable-order", "kthena.io/ranktable-order"];

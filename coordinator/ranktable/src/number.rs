@@ -33,7 +33,7 @@ pub struct Numbering {
 // === impl Stability ===
 
 impl Stability {
-    /// The words.
+    /// The values, for messages.
     pub const WORDS: &'static str = "recount or keep";
 
     /// Reads the word.

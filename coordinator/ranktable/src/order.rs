@@ -2,7 +2,7 @@
 //!
 //! | word | servers | devices of a server |
 //! |---|---|---|
-//! | `seed` | by id, as text | by id, as text: "10" before "2" |
+//! | `lexical` | by id, as text | by id, as text: "10" before "2" |
 //! | `numeric` | by id, as text | by id, numbers by value and before words |
 //! | `pod` | by their first pod | pod after pod, then numeric |
 //! | `topology` | by super-pod, then by the place that the agents saw, then by id | by place, then numeric |
@@ -20,7 +20,7 @@ use crate::group::{Group, Member, Seat};
 pub enum Order {
     /// Servers and devices by id, as text.
     #[default]
-    Seed,
+    Lexical,
     /// Devices by number.
     Numeric,
     /// Pods first.
@@ -51,12 +51,12 @@ pub struct Place {
 
 impl Order {
     /// The words that name the orders.
-    pub const WORDS: &'static str = "seed, numeric, pod or topology";
+    pub const WORDS: &'static str = "lexical, numeric, pod or topology";
 
     /// Reads the word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
-            "seed" | "lexicographic" => Some(Self::Seed),
+            "lexical" | "lexicographic" | "seed" => Some(Self::Lexical),
             "numeric" => Some(Self::Numeric),
             "pod" => Some(Self::Pod),
             "topology" => Some(Self::Topology),
@@ -67,10 +67,18 @@ impl Order {
     /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Seed => "seed",
+            Self::Lexical => "lexical",
             Self::Numeric => "numeric",
             Self::Pod => "pod",
             Self::Topology => "topology",
+        }
+    }
+
+    /// The word in digests. It never changes: tables that earlier versions recorded stay valid.
+    pub fn digest_word(self) -> &'static str {
+        match self {
+            Self::Lexical => "seed",
+            other => other.as_str(),
         }
     }
 
@@ -81,7 +89,7 @@ impl Order {
             _ => vec![0; group.members.len()],
         };
         let servers = match self {
-            Self::Seed | Self::Numeric => {
+            Self::Lexical | Self::Numeric => {
                 let ids: Vec<&str> =
                     group.servers.iter().map(|server| server.id.as_str()).collect();
                 positions(ids.len(), |left, right| ids.get(left).cmp(&ids.get(right)))
@@ -113,7 +121,7 @@ impl Order {
         for keys in keys.chunk_by_mut(|left, right| left.server == right.server) {
             keys.sort_unstable_by(|one, other| {
                 let ids = || match self {
-                    Self::Seed => device(one.seat).cmp(device(other.seat)),
+                    Self::Lexical => device(one.seat).cmp(device(other.seat)),
                     _ => numeric(device(one.seat), device(other.seat)),
                 };
                 one.rest.cmp(&other.rest).then_with(ids).then_with(|| one.seat.cmp(&other.seat))

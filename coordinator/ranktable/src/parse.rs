@@ -1,4 +1,4 @@
-//! One pod's annotation through the parser template: text in, pod data out.
+//! What one pod holds: its annotation through the parser template, or the agent's report as it is.
 //!
 //! ```text
 //!   annotation ──parser template──▶ YAML or JSON ──plain, else yaml──▶ nodes ──▶ PodData
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use crate::short::Short;
 use crate::table::Tree;
 use crate::template::{Source, TableTemplate, TemplateError};
-use muster_proto::annotation::{LARGEST, MOST_DEVICES};
+use muster_proto::annotation::{LARGEST, MOST_DEVICES, PodRanktable};
 use node::Node;
 
 /// What one pod holds.
@@ -130,6 +130,15 @@ impl<'a> Parser<'a> {
         Self { source: &template.parser, buffer: Vec::new() }
     }
 
+    /// Takes what an agent reports, as if it had been read from the annotation that the agent writes.
+    pub(crate) fn take(&mut self, reported: &PodRanktable) -> Result<PodData, ParseError> {
+        match reported.devices.len() {
+            count if count > MOST_DEVICES => Err(ParseError::TooMany(count)),
+            _ if self.source.is_standard_parser() => Ok(PodData::from(reported)),
+            _ => self.parse(&reported.write()),
+        }
+    }
+
     pub(crate) fn parse(&mut self, annotation: &str) -> Result<PodData, ParseError> {
         if annotation.len() > LARGEST {
             return Err(ParseError::TooLarge(annotation.len()));
@@ -163,6 +172,23 @@ impl PodData {
             "superPodId" => Some(&mut self.super_pod_id),
             "rackId" => Some(&mut self.rack_id),
             _ => None,
+        }
+    }
+}
+
+/// What the standard parser takes of it.
+impl From<&PodRanktable> for PodData {
+    fn from(reported: &PodRanktable) -> Self {
+        let devices = reported.devices.iter().map(|device| DeviceData {
+            device_id: device.device_id.as_str().into(),
+            device_ip: device.device_ip.as_str().into(),
+            more: None,
+        });
+        Self {
+            pod_name: reported.pod_name.clone(),
+            server_id: reported.server_id.clone(),
+            devices: devices.collect(),
+            ..Self::default()
         }
     }
 }

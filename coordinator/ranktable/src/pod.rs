@@ -4,11 +4,13 @@
 //! entry) comes from the labels that the known workloads put on their pods.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use muster_proto::annotation;
+use muster_proto::annotation::{self, PodRanktable};
 use serde::Deserialize;
 
-use crate::names::{ENTRY, INDEX, RANK_GROUP, ROLE, ROLE_ID, ROLE_INDEX};
+use crate::names::{ENTRY, INDEX, ROLE, ROLE_ID, ROLE_INDEX};
+use muster_kube::rank_group::RANK_GROUP;
 
 /// One pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -30,6 +32,8 @@ pub struct Pod {
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
+    /// What the agent of its node reports that it holds. It counts instead of the annotation.
+    pub reported: Option<Arc<PodRanktable>>,
 }
 
 /// A list of pods, as `kubectl get pods -o json` prints it.
@@ -104,6 +108,11 @@ impl Pod {
         self.annotations.get(annotation::KEY).map(String::as_str).filter(|text| !text.is_empty())
     }
 
+    /// Whether it is known what the pod holds.
+    pub fn is_known(&self) -> bool {
+        self.reported.is_some() || self.annotation().is_some()
+    }
+
     /// The rank group that its label names.
     pub fn rank_group(&self) -> Option<&str> {
         self.labels.get(RANK_GROUP).map(String::as_str)
@@ -152,6 +161,7 @@ impl From<Object> for Pod {
             host_ip: status.host_ip.unwrap_or_default(),
             labels: metadata.labels.unwrap_or_default(),
             annotations: metadata.annotations.unwrap_or_default(),
+            reported: None,
         }
     }
 }

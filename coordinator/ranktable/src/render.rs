@@ -24,7 +24,7 @@ use crate::template::{TableTemplate, TemplateError};
 pub struct Request<'a> {
     /// When the input changed last, in RFC 3339.
     pub changed: &'a str,
-    /// Another order than the template's, or than `seed` where it says none.
+    /// Another order than the template's, or than `lexical` where it says none.
     pub order: Option<Order>,
     /// The ranks that the group had before.
     pub previous: Option<&'a Numbering>,

@@ -28,10 +28,10 @@ enum Place {
 // === impl Short ===
 
 impl Short {
-    /// No text.
+    /// The empty text.
     pub const EMPTY: Self = Self(Place::Here { length: 0, bytes: [0; ROOM] });
 
-    /// The text.
+    /// The text as a slice.
     #[inline]
     pub fn as_str(&self) -> &str {
         match &self.0 {
@@ -41,7 +41,7 @@ impl Short {
         }
     }
 
-    /// Its bytes.
+    /// The bytes of the text.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {

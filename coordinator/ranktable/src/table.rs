@@ -16,7 +16,7 @@ use crate::short::Short;
 /// A table: the dot of the template.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// `completed`.
+    /// Always `completed`.
     pub status: String,
     /// How many servers there are.
     pub server_count: usize,
@@ -24,7 +24,7 @@ pub struct Table {
     pub total_devices: usize,
     /// When its input changed last, in RFC 3339.
     pub timestamp: String,
-    /// The servers.
+    /// The servers, in the order of their ranks.
     pub servers: Vec<ServerInfo>,
     /// The super-pods, where servers have one.
     pub super_pods: Vec<SuperPodInfo>,
@@ -35,43 +35,43 @@ pub struct Table {
     pub(crate) shape: Shape,
 }
 
-/// A server.
+/// A server with its devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerInfo {
     /// What names it.
     pub server_id: String,
     /// Its devices, by rank.
     pub devices: Vec<DeviceWithRank>,
-    /// Its address.
+    /// Address of the host.
     pub host_ip: String,
     /// The address of its first pod.
     pub container_ip: String,
     /// The pods on it.
     pub pod_names: Vec<String>,
-    /// Its super-pod.
+    /// Id of the server's super-pod.
     pub super_pod_id: String,
-    /// Its rack.
+    /// Id of the server's rack.
     pub rack_id: String,
     /// What else the parser found.
     pub extras: BTreeMap<String, Tree>,
     pub(crate) shape: Shape,
 }
 
-/// A device.
+/// A device with its rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeviceWithRank {
     /// Its id on the server.
     pub device_id: Short,
-    /// Its address.
+    /// Address of the device's port.
     pub device_ip: Short,
-    /// Its rank.
+    /// Rank of the device.
     pub rank_id: Rank,
     /// What only some devices have; templates see its fields as the device's own.
     pub more: Option<Box<DeviceMore>>,
     pub(crate) shape: Shape,
 }
 
-/// A super-pod.
+/// A super-pod with its servers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SuperPodInfo {
     /// What names it.
@@ -80,18 +80,18 @@ pub struct SuperPodInfo {
     pub server_ids: Vec<String>,
 }
 
-/// A pod.
+/// A pod of the rank group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PodInfo {
-    /// Its name.
+    /// Name of the pod.
     pub pod_name: String,
-    /// Its namespace.
+    /// Namespace of the pod.
     pub namespace: String,
-    /// Its role.
+    /// Role of the pod in its workload.
     pub role: String,
     /// Its number in the list, from 0.
     pub index: usize,
-    /// The server.
+    /// Id of the server that the pod is on.
     pub server_id: String,
     /// The address of the server.
     pub host_ip: String,
@@ -106,9 +106,9 @@ pub struct PodInfo {
 /// A role instance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoleInfo {
-    /// The role.
+    /// Name of the role.
     pub role: String,
-    /// The instance.
+    /// Id of the role's instance.
     pub role_id: String,
     /// Its pods, entry first.
     pub pods: Vec<PodInfo>,
@@ -121,7 +121,6 @@ pub struct Tree(pub Json);
 /// Which fields a template sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// All.
     #[default]
     Full,
     /// The seed's alone.
@@ -216,13 +215,13 @@ impl Rank {
         Self { digits, first }
     }
 
-    /// The text.
+    /// The rank as text.
     pub fn as_str(&self) -> &str {
         let digits = self.digits.get(usize::from(self.first)..).unwrap_or_default();
         std::str::from_utf8(digits).unwrap_or_default()
     }
 
-    /// The number.
+    /// The rank as a number.
     pub fn number(&self) -> u32 {
         self.as_str().parse().unwrap_or_default()
     }

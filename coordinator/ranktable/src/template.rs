@@ -8,7 +8,7 @@
 //!     ranktable-template   Go template                       (required)
 //!     mount-path           where the file goes               (/etc/ascend/ranktable)
 //!     filename             its name                          (ranktable.json)
-//!     rank-order           seed | numeric | pod | topology   (seed)
+//!     rank-order           lexical | numeric | pod | topology   (lexical)
 //!     rank-stability       recount | keep                    (recount)
 //! ```
 //!
@@ -308,6 +308,11 @@ impl Source {
     /// Whether the text mentions a field. A comment counts too: the answer only saves work.
     pub(crate) fn mentions(&self, field: &str) -> bool {
         self.text.contains(field)
+    }
+
+    /// Whether it is the standard parser, built in or from its ConfigMap.
+    pub(crate) fn is_standard_parser(&self) -> bool {
+        self.text == STANDARD_SOURCE
     }
 
     /// An error of the engine, with the place that the template came from.

@@ -76,7 +76,7 @@ fn miss(case: &Json, expected: &Json) -> Option<String> {
             "{name}, group {group}: {what}\n    expected {expected:?}\n    got      {got:?}"
         ))
     };
-    let rendered = match (render(case, &group, Order::Seed), expected["error_stage"].as_str()) {
+    let rendered = match (render(case, &group, Order::Lexical), expected["error_stage"].as_str()) {
         (Ok(rendered), None) => rendered,
         (Err(error), Some(stage)) if error.stage() == stage => return None,
         (Err(error), stage) => {

@@ -24,45 +24,22 @@ mod laws;
 
 use laws::{LAWS, Law};
 
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
 fn fuzz() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
-}
-
-/// What is committed: names with an end, in order. What a fuzzer left there has none.
-fn samples(name: &str) -> Vec<(String, Vec<u8>)> {
-    let files = fs::read_dir(fuzz().join("corpus").join(name)).unwrap();
-    let paths = files.map(|file| file.unwrap().path()).filter(|path| path.extension().is_some());
-    let read = |path: PathBuf| {
-        let file = path.file_name().unwrap().to_string_lossy().into_owned();
-        (file, fs::read(path).unwrap())
-    };
-    let mut samples: Vec<_> = paths.map(read).collect();
-    samples.sort();
-    assert!(!samples.is_empty(), "{name} has no samples");
-    samples
-}
-
-/// At a place, so many bytes are replaced by others.
-type Edit = (Index, usize, Vec<u8>);
-
-fn edited(mut bytes: Vec<u8>, edits: Vec<Edit>) -> Vec<u8> {
-    for (at, removed, added) in edits {
-        let at = at.index(bytes.len() + 1);
-        let end = (at + removed).min(bytes.len());
-        bytes.splice(at..end, added);
-    }
-    bytes
+    Path::new(HERE).join("fuzz")
 }
 
 fn inputs(name: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
     // Bytes that mean something to parsers come more often than others.
     let byte = || prop_oneof![any::<u8>(), select(&b"\0\n -:,./0179=+%\"{}[]\\\xff"[..])];
     let edit = (any::<Index>(), prop_oneof![Just(0), Just(1), 0..40_usize], vec(byte(), 0..4));
-    let good: Vec<Vec<u8>> = samples(name).into_iter().map(|(_, bytes)| bytes).collect();
+    let good: Vec<Vec<u8>> =
+        muster_laws::samples(HERE, name).into_iter().map(|(_, bytes)| bytes).collect();
     prop_oneof![
         1 => vec(any::<u8>(), 0..200),
         1 => "(?s).{0,200}".prop_map(String::into_bytes),
-        4 => (select(good), vec(edit, 0..6)).prop_map(|(bytes, edits)| edited(bytes, edits)),
+        4 => (select(good), vec(edit, 0..6)).prop_map(|(bytes, edits)| muster_laws::edited(bytes, edits)),
     ]
 }
 
@@ -80,9 +57,7 @@ fn holds(name: &str) {
 #[test]
 fn every_sample_is_read_and_keeps_its_law() {
     for (name, law) in LAWS {
-        for (file, bytes) in samples(name) {
-            assert!(law(&bytes) || file.ends_with(".bad"), "{name}/{file} is not read");
-        }
+        muster_laws::hold(HERE, name, law);
     }
 }
 

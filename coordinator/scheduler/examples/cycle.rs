@@ -1,7 +1,7 @@
 //! One cycle on a file of objects: what it takes, and how many decisions come of it. `hack/bench/kai` compares that with KAI.
 //!
 //! ```sh
-//! cargo run --profile fast -p muster-scheduler --example cycle -- CLUSTER.json [REPEAT]
+//! cargo run --release -p muster-scheduler --example cycle -- CLUSTER.json [REPEAT]
 //! ```
 #![allow(
     clippy::disallowed_methods,

@@ -6,11 +6,11 @@
 //!   ../tests/behaviour/laws.rs (proptest)┘
 //! ```
 
+use muster_kube::Quantity;
+use muster_kube::duration;
 use muster_scheduler::config::{self, Config};
 use muster_scheduler::decide;
-use muster_scheduler::duration;
 use muster_scheduler::input::{AttributeValue, Limits, load};
-use muster_scheduler::quantity::Quantity;
 use muster_scheduler::selector::{Selector, Subject};
 use muster_scheduler::snapshot::build;
 
@@ -20,10 +20,10 @@ pub fn quantity(bytes: &[u8]) -> bool {
     if let Ok(span) = duration::parse(text) {
         assert_eq!(duration::parse_long(text), Ok(span), "{text}");
     }
-    match Quantity::parse(text) {
+    match Quantity::amount(text) {
         Ok(amount) => {
-            assert!(amount.value() >= 0 && amount.milli() >= amount.value(), "{text}");
-            assert_eq!(Quantity::parse(&amount.to_string()), Ok(amount), "{text}");
+            assert!(amount.units() >= 0 && amount.milli() >= amount.units(), "{text}");
+            assert_eq!(Quantity::amount(&amount.to_string()), Ok(amount), "{text}");
             assert_eq!(amount.checked_add(Quantity::default()), Some(amount), "{text}");
             assert_eq!(amount.is_zero(), amount.milli() == 0, "{text}");
             true
@@ -78,7 +78,7 @@ pub fn selector(bytes: &[u8]) -> bool {
         ("net.example.com/new", AttributeValue::Bool(true)),
     ];
     let attributes = attributes.map(|(name, value)| (name.to_owned(), value)).into();
-    let capacity = [("memory".to_owned(), Quantity::whole(80))].into();
+    let capacity = [("memory".to_owned(), Quantity::from_units(80))].into();
     let device = Subject {
         driver: "gpu.example.com",
         attributes: &attributes,

@@ -6,6 +6,7 @@ mod gang;
 mod preempt;
 mod reclaim;
 mod representative;
+mod solve_each;
 mod solver;
 mod stale;
 

@@ -45,9 +45,9 @@ pub struct Config {
 /// A plugin and what it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginOption {
-    /// Its name.
+    /// The plugin's name.
     pub name: String,
-    /// Its arguments.
+    /// The plugin's arguments.
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -58,7 +58,7 @@ pub struct Note {
     pub line: u64,
     /// What is wrong.
     pub problem: String,
-    /// What helps.
+    /// What to change in the configuration.
     pub remedy: String,
 }
 

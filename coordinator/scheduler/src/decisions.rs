@@ -33,11 +33,11 @@ pub enum Action {
     Pipeline,
 }
 
-/// One decision.
+/// What a cycle decided about one pod.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// `namespace/name`.
+    /// The pod, as `namespace/name`.
     pub pod: String,
     /// What is to be done.
     pub action: Action,
@@ -67,7 +67,7 @@ pub struct Decision {
 pub struct PodOutcome {
     /// How far it is.
     pub status: &'static str,
-    /// Where.
+    /// Name of the node.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
     /// Devices that it shares.
@@ -82,7 +82,7 @@ pub struct Share {
     pub gpu: f64,
     /// Thousandths of processors.
     pub cpu: f64,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory: f64,
     /// Accelerators by kind, where there are several.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -93,7 +93,7 @@ pub struct Share {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decisions {
-    /// By pod.
+    /// The decisions, in the order of their pods.
     pub decisions: Vec<Decision>,
     /// Fair shares when the cycle began.
     pub fair_share: BTreeMap<String, Share>,

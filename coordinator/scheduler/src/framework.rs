@@ -71,7 +71,7 @@ pub enum NodeSet {
 /// A queue in a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueSide {
-    /// The queue.
+    /// The queue whose side it is.
     pub queue: QueueId,
     /// What the job that it would place next asks for.
     pub request: Quantities,
@@ -82,7 +82,7 @@ pub struct QueueSide {
 /// A part of a group in a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct PartSide<'a> {
-    /// Its name.
+    /// Name of the subgroup.
     pub name: &'a str,
     /// Whether it holds pods.
     pub is_pod_set: bool,
@@ -95,7 +95,7 @@ pub struct PartSide<'a> {
 /// Devices that a pod's claims get on a node.
 #[derive(Clone, Debug)]
 pub struct DevicePlacement {
-    /// By claim.
+    /// The devices that each claim gets.
     pub claims: Arc<[Claimed]>,
     /// Whether some of them are free only when other pods have left.
     pub later: bool,
@@ -104,7 +104,7 @@ pub struct DevicePlacement {
 /// NPUs that a pod gets of a node.
 #[derive(Clone, Debug)]
 pub struct NpuPlacement {
-    /// Their numbers.
+    /// Numbers of the NPUs on their node.
     pub devices: Arc<[u32]>,
     /// Whether some of them are free only when other pods have left.
     pub later: bool,
@@ -112,13 +112,13 @@ pub struct NpuPlacement {
 
 /// Pods for which nodes are divided.
 pub struct Subset<'a> {
-    /// The group.
+    /// The group that the pods belong to.
     pub gang: &'a Gang,
     /// The part of its tree.
     pub member: usize,
     /// Leaves of it that have pods to place.
     pub pod_sets: &'a [PodSetId],
-    /// The pods.
+    /// The pods that are placed together.
     pub tasks: &'a [TaskId],
 }
 

@@ -30,7 +30,7 @@ pub use self::{
         PodAffinity, PodAffinityTerm, Requirement, Taint, Toleration, TolerationOperator,
         WeightedNodeSelectorTerm, WeightedPodAffinityTerm,
     },
-    bind_request::{BindRequest, BindRequestSpec, BindRequestStatus, PROMISED, ReceivedGpu},
+    bind_request::{BindRequest, BindRequestSpec, BindRequestStatus, ReceivedGpu},
     claim::{
         AllocatedDevices, Allocation, AllocationMode, ClaimSpec, ClaimStatus, Consumer,
         DeviceConfig, DeviceConstraint, DeviceRequest, DeviceResult, DeviceSelector,
@@ -43,7 +43,7 @@ pub use self::{
     numa::{Attribute, NodeResourceTopology, Zone, ZoneResource},
     pod::{
         Container, ContainerPort, ExtendedClaimStatus, Named, Phase, Pod, PodClaim, PodClaimStatus,
-        PodSpec, PodStatus, TopologySpreadConstraint, Unconfirmed,
+        PodSpec, PodStatus, TopologySpreadConstraint,
     },
     pod_group::{
         COSCHEDULING_GROUP, COSCHEDULING_GROUP_OLD, Dialect, GroupCondition, KAI_GROUP,
@@ -106,8 +106,6 @@ pub struct Input {
     pub usage: Vec<(String, Usage)>,
     /// What agents know of their nodes.
     pub inventories: Vec<Inventory>,
-    /// Devices that pods share and nobody else may: node and group.
-    pub closed: Vec<(String, String)>,
     /// What could not be read.
     pub set_aside: Vec<SetAside>,
 }

@@ -10,11 +10,9 @@
 pub mod action;
 pub mod config;
 pub mod decisions;
-pub mod duration;
 pub mod framework;
 pub mod input;
 pub mod plugin;
-pub mod quantity;
 pub mod reason;
 pub mod selector;
 pub mod session;

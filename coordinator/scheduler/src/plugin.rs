@@ -37,7 +37,7 @@ pub mod score {
     pub const SUPER_POD: f64 = 50.0;
     /// Zones of a node.
     pub const NUMA: f64 = 100.0;
-    /// Room now.
+    /// Score of a node that has room now.
     pub const AVAILABILITY: f64 = 1_000.0;
     /// A device that is shared already.
     pub const GPU_SHARING: f64 = 10_000.0;

@@ -100,9 +100,9 @@ pub enum NodeRefusal {
 /// Why something is refused before any node is looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// What.
+    /// The kind of reason.
     pub reason: Reason,
-    /// For people.
+    /// The reason as a sentence.
     pub message: String,
 }
 
@@ -128,7 +128,7 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Eviction {
-    /// The action.
+    /// The action that evicts.
     pub action: &'static str,
     /// The group that gets the room; none if the pod's own group is stale.
     pub beneficiary: Option<String>,
@@ -143,7 +143,7 @@ pub struct Eviction {
 // === impl Refusal ===
 
 impl Refusal {
-    /// A refusal.
+    /// A refusal for this reason.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
@@ -152,7 +152,7 @@ impl Refusal {
 // === impl NodeRefusal ===
 
 impl NodeRefusal {
-    /// For people.
+    /// The refusal as a sentence.
     pub fn text(self, dimensions: &Dimensions) -> String {
         match self {
             Self::Insufficient(dimension) => {

@@ -20,7 +20,9 @@ mod version;
 
 use std::collections::BTreeMap;
 
-use crate::{input::AttributeValue, quantity::Quantity};
+use muster_kube::Quantity;
+
+use crate::input::AttributeValue;
 
 pub use self::{value::Value, version::Version};
 

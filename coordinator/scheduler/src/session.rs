@@ -19,7 +19,7 @@ use crate::{
 
 pub use self::order::{JobOrder, OrderOptions};
 
-/// One cycle.
+/// The state of one scheduling cycle.
 pub struct Session<'s> {
     /// The cluster as it was.
     pub snapshot: &'s Snapshot,

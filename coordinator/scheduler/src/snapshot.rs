@@ -9,6 +9,7 @@ mod gpu;
 mod job;
 mod node;
 mod npu;
+mod overlay;
 mod queue;
 mod resource;
 mod signature;
@@ -32,6 +33,7 @@ pub use self::{
     job::{Constraint, Job, Member, MemberKind, PodSet, ROOT},
     node::{Node, SliceStrategy},
     npu::{Choice as NpuChoice, Npu, Npus},
+    overlay::{InFlight, InFlightKind, Overlay, PodName, Reserved},
     queue::Queue,
     resource::{
         CPU, Dimensions, FIRST_KIND, GPU, KINDS, MEMORY, NOTHING, PODS, Quantities, add, at,

@@ -25,7 +25,7 @@ pub use self::{
 pub struct TaskState {
     /// How far it is.
     pub status: Status,
-    /// Its node.
+    /// The node that the pod is on, or about to be.
     pub node: Option<NodeId>,
     /// The shared devices it has.
     pub groups: Vec<GroupId>,
@@ -63,13 +63,13 @@ pub struct JobState {
 /// What a cycle changes.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// Pods.
+    /// State of each pod.
     pub tasks: Table<TaskId, TaskState>,
-    /// Nodes.
+    /// State of each node.
     pub nodes: Table<NodeId, NodeState>,
     /// Leaves of groups.
     pub pod_sets: Table<PodSetId, PodSetCount>,
-    /// Groups.
+    /// State of each group.
     pub jobs: Table<JobId, JobState>,
     /// Names of shared devices, those of this cycle included.
     pub groups: Vec<String>,

@@ -60,7 +60,7 @@ pub(crate) struct Place {
     pub(crate) claims: Option<Arc<[Claimed]>>,
 }
 
-/// A transaction.
+/// Changes that are kept or undone together.
 #[derive(Debug, Default)]
 pub struct Statement {
     operations: Vec<Operation>,
@@ -261,7 +261,7 @@ impl Session<'_> {
         }
     }
 
-    /// Undoes everything.
+    /// Undoes all changes of a statement.
     pub fn discard(&mut self, statement: &mut Statement) {
         self.rollback(statement, 0);
     }

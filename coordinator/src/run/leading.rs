@@ -10,17 +10,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::Settings;
 use super::wiring::{Caches, Counters};
-use crate::certs::{Certificates, Keeper};
-use crate::controllers::ranktable::{self, Outlets, Shown, Sources};
-use crate::controllers::{dijob, modelserving, runtime, trainjob};
-use crate::events::Events;
-use crate::lead::{Fence, Standing};
-use crate::placement;
-use crate::placement::bootstrap::bootstrap;
-use crate::placement::live;
-use crate::webhook::configure::configure;
-use crate::write::Writer;
+use crate::ranktables::{self, Shown};
+use crate::scheduling;
+use crate::scheduling::bootstrap::bootstrap;
+use crate::scheduling::live;
+use crate::serving::certs::{CertReconciler, Certificates};
+use crate::serving::webhook::configure::configure;
+use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::{Hub, Role};
+use muster_runtime::election::{Fence, Leadership};
+use muster_runtime::events::Events;
+use muster_runtime::writer::Writer;
+use muster_runtime::{
+    Context, Environment, EventRecorder, ReconcileMetrics, Reconciler, controller,
+};
 
 /// A part that ends by itself is started again after this, as long as we lead.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -28,31 +31,31 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// What a leader works with.
 pub(super) struct Leading {
     /// Whether we lead.
-    pub standing: watch::Receiver<Standing>,
+    pub leadership: watch::Receiver<Leadership>,
     /// The agents.
     pub hub: Hub,
     /// What is known of the cluster.
     pub caches: Caches,
     /// Makes certificates.
-    pub keeper: Keeper,
+    pub keeper: CertReconciler,
     /// What is served.
     pub certificates: Certificates,
     /// What is shown of groups.
     pub groups: Shown,
     /// What is shown of ModelServings.
-    pub servings: modelserving::Shown,
+    pub servings: modelserving::StatusView,
     /// What is shown of TrainJobs.
-    pub jobs: trainjob::Shown,
+    pub jobs: trainjob::StatusView,
     /// By what TrainJobs are decided.
     pub rules: Arc<trainjob::Rules>,
     /// What is read to place pods, and what is shown of it.
-    pub placement: (placement::Sources, placement::Shown),
+    pub placement: (scheduling::Caches, scheduling::StatusView),
 }
 
 // === impl Leading ===
 
 impl Leading {
-    /// Follows the standing until stopped.
+    /// Follows the leadership until stopped.
     pub async fn run(
         mut self,
         client: Client,
@@ -61,23 +64,23 @@ impl Leading {
         stop: CancellationToken,
     ) {
         loop {
-            let standing = self.standing.borrow_and_update().clone();
+            let leadership = self.leadership.borrow_and_update().clone();
             let term = stop.child_token();
             let mut parts = JoinSet::new();
-            let led = matches!(standing, Standing::Leading(_));
-            match standing {
-                Standing::Leading(fence) => {
-                    tracing::info!(epoch = fence.epoch(), "leads");
+            let led = matches!(leadership, Leadership::Leading(_));
+            match leadership {
+                Leadership::Leading(fence) => {
+                    tracing::info!(epoch = fence.epoch(), "the leader's controllers begin");
                     self.hub.set_role(Role::Leader { epoch: fence.epoch() });
                     self.begin(&mut parts, &client, &settings, &metrics, fence, &term);
                 }
-                Standing::Standby { leader } => self.hub.set_role(Role::Standby { leader }),
+                Leadership::Standby { leader } => self.hub.set_role(Role::Standby { leader }),
             }
             let (mut died, mut changed) = (false, Ok(()));
             loop {
                 tokio::select! {
                     () = stop.cancelled() => {}
-                    news = self.standing.changed() => changed = news,
+                    news = self.leadership.changed() => changed = news,
                     // One that finds that it must not write ends by itself; the lease will say so, too.
                     Some(ended) = parts.join_next() => match ended {
                         Ok(()) => continue,
@@ -97,11 +100,12 @@ impl Leading {
             // First nobody is told anything any more, then the rest ends.
             if led {
                 self.hub.set_role(Role::Standby { leader: None });
-                tracing::info!("leads no more");
+                tracing::info!("the leader's controllers end");
             }
             term.cancel();
             while parts.join_next().await.is_some() {}
             self.groups.clear();
+            self.jobs.clear();
             self.placement.1.clear();
             metrics.placement.queues().clear();
             metrics.placement.paused(false);
@@ -134,62 +138,77 @@ impl Leading {
         parts.spawn(async move { configure(own, authorities, schedulers, blocking, stop).await });
         let (queues, own, stop) = (self.caches.queues.clone(), writer.clone(), term.clone());
         parts.spawn(async move { bootstrap(queues, own, stop).await });
-        let sources = Sources {
+        let groups = ranktables::Caches {
             pods: self.caches.pods.clone(),
             records: self.caches.records.clone(),
             templates: self.caches.templates.clone(),
             hub: self.hub.clone(),
         };
         let events = Events::new(client.clone(), &settings.identity);
-        let (servings, injection) = (self.caches.servings.clone(), settings.injection.clone());
-        let own = modelserving::Outlets::new(
-            writer.clone(),
-            events.clone(),
-            metrics.servings.clone(),
-            injection,
-            self.servings.clone(),
-        );
-        again(parts, term, move |stop| modelserving::run(servings.clone(), own.clone(), stop));
+        let servings = modelserving::Parts {
+            caches: self.caches.servings.clone(),
+            injection: settings.injection.clone(),
+            metrics: metrics.servings.clone(),
+            view: self.servings.clone(),
+        };
+        let (own, to, counted) = (writer.clone(), events.clone(), metrics.reconciled.clone());
+        again(parts, term, move |stop| {
+            modelserving::run(servings.clone(), own.clone(), to.clone(), counted.clone(), stop)
+        });
         let jobs = self.caches.dijobs.clone();
         let (own, counters) = (settings.dijob.clone(), metrics.dijobs.clone());
-        let own = dijob::Outlets::new(writer.clone(), events.clone(), counters, own);
-        again(parts, term, move |stop| dijob::run(jobs.clone(), own.clone(), stop));
+        let recorder = EventRecorder::new(events.clone(), counters.dropped_events());
+        let control = |recorder| Context::new(writer.clone(), recorder, Environment::system());
+        let reconciled = &metrics.reconciled;
+        let own = dijob::Controller::new(jobs, own, counters);
+        run_controller(parts, term, own, control(recorder), reconciled);
         let (jobs, counted) = (self.caches.jobs.clone(), metrics.jobs.clone());
-        let own = trainjob::Outlets::new(
-            writer.clone(),
-            events.clone(),
-            counted.clone(),
-            self.jobs.clone(),
-            self.rules.clone(),
-        );
-        again(parts, term, move |stop| trainjob::run(jobs.clone(), own.clone(), stop));
-        let (jobs, own, rule) = (self.caches.jobs.clone(), writer.clone(), settings.runtime_holds);
-        again(parts, term, move |stop| {
-            runtime::run(jobs.clone(), rule, own.clone(), counted.clone(), stop)
-        });
+        let named = events.clone().of(trainjob::EVENT_SOURCE, muster_pipeline::event::ACTION);
+        let recorder = EventRecorder::new(named, counted.objects.dropped_events());
+        let (rule, objects) = (settings.runtime_holds, counted.objects.clone());
+        let runtimes = trainjob::RuntimeController::new(jobs.clone(), rule, objects);
+        let (rules, view) = (self.rules.clone(), self.jobs.clone());
+        let own = trainjob::Controller::new(jobs, rules, counted, view);
+        run_controller(parts, term, own, control(recorder), reconciled);
+        let recorder = EventRecorder::new(events.clone(), metrics.jobs.objects.dropped_events());
+        run_controller(parts, term, runtimes, control(recorder), reconciled);
         let (seen, shown) = self.placement.clone();
-        let own = placement::Outlets {
+        let own = scheduling::Context {
             writer: writer.clone(),
             events: events.clone(),
             metrics: metrics.placement.clone(),
             grouping: metrics.grouping.clone(),
+            reconciles: metrics.reconciled.clone(),
             shown,
         };
         let how = settings.placement.clone();
         again(parts, term, move |stop| {
-            placement::run(how.clone(), seen.clone(), own.clone(), stop)
+            scheduling::run(how.clone(), seen.clone(), own.clone(), stop)
         });
-        let outlets =
-            Outlets { events, writer, metrics: metrics.tables.clone(), shown: self.groups.clone() };
-        let own = settings.ranktable.clone();
-        again(parts, term, move |stop| {
-            ranktable::run(sources.clone(), own.clone(), outlets.clone(), stop)
-        });
+        let counted = metrics.tables.clone();
+        let recorder = EventRecorder::new(events, counted.dropped_events.clone());
+        let (own, shown) = (settings.ranktable.clone(), self.groups.clone());
+        let tables = ranktables::Controller::new(groups, own, counted, shown);
+        run_controller(parts, term, tables, control(recorder), reconciled);
     }
 }
 
-/// Runs a controller. It ends by itself when it finds that it must not write; the lease decides whether it may begin
-/// again.
+/// Runs a controller as long as this coordinator is the leader.
+fn run_controller<R: Reconciler>(
+    parts: &mut JoinSet<()>,
+    term: &CancellationToken,
+    reconciler: R,
+    context: Context,
+    metrics: &ReconcileMetrics,
+) {
+    let (reconciler, metrics) = (Arc::new(reconciler), metrics.clone());
+    again(parts, term, move |stop| {
+        controller::run(Arc::clone(&reconciler), context.clone(), metrics.clone(), stop)
+    });
+}
+
+/// Runs a part of the leader's. It ends by itself when it finds that it must not write; the lease decides whether it may
+/// begin again.
 fn again<F>(
     parts: &mut JoinSet<()>,
     term: &CancellationToken,

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use muster_dijob::make;
 use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
-use muster_program::parts::Signals;
+use muster_program::run::{self, Running};
 use muster_ranktable::inject::{self, Injection};
 use muster_scheduler::config;
 use muster_scheduler_state::fault::Care;
@@ -16,13 +16,18 @@ use muster_scheduler_state::live::Source;
 
 use super::{Coordinator, Settings};
 use crate::args::{Admission, Args, DdpPortMode, Delivery, RuntimeFinalizer};
-use crate::certs::Names;
-use crate::controllers::dijob;
-use crate::controllers::ranktable::{self, Patience};
 use crate::names::SERVICE;
-use crate::placement::reserve::Reservation;
-use crate::webhook::scheduling::Rules;
-use crate::{diserver, lead, placement};
+use crate::ranktables::{self, Timeouts};
+use crate::scheduling;
+use crate::scheduling::admission::Rules;
+use crate::scheduling::reserve::Reservation;
+use crate::serving::certs::Names;
+use crate::workloads::dijob;
+use crate::workloads::dijob::server as diserver;
+use muster_runtime::election as lead;
+
+/// How long threads may take after all parts have ended.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs until SIGTERM or Ctrl-C, or until a part fails.
 pub fn main(args: Args) -> anyhow::Result<()> {
@@ -31,18 +36,15 @@ pub fn main(args: Args) -> anyhow::Result<()> {
     // Both kube and tonic take whatever is installed.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let ended = runtime.block_on(serve(settings, log));
-    runtime.shutdown_timeout(Duration::from_millis(500));
-    ended
+    run::run(runtime, GRACE, start(settings, log))
 }
 
-async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
-    let mut signals = Signals::take()?;
+async fn start(settings: Settings, log: LogLevel) -> anyhow::Result<Coordinator> {
     let config = kube::Config::infer().await;
     let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
     let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
     let identity = settings.identity.clone();
-    let mut coordinator = Coordinator::start(settings, client, log).await?;
+    let coordinator = Coordinator::start(settings, client, log).await?;
     let addresses = coordinator.addresses();
     tracing::info!(
         identity,
@@ -50,24 +52,15 @@ async fn serve(settings: Settings, log: LogLevel) -> anyhow::Result<()> {
         webhooks = %addresses.webhooks,
         status = %addresses.status,
         di_server = %addresses.di_server,
-        status_server = addresses.reports.map(|address| address.to_string()),
+        progress_server = addresses.progress.map(|address| address.to_string()),
         version = env!("CARGO_PKG_VERSION"),
         "started"
     );
-    tokio::select! {
-        () = signals.told() => {}
-        error = coordinator.failed() => {
-            coordinator.stop().await;
-            return Err(error);
-        }
-    }
-    coordinator.stop().await;
-    tracing::info!("stopped");
-    Ok(())
+    Ok(coordinator)
 }
 
 fn settings(args: Args) -> anyhow::Result<Settings> {
-    let reports = args.train_job_status().then_some(args.status_server);
+    let progress = args.train_job_status().then_some(args.progress_server);
     let account = args
         .agent_account
         .split_once(':')
@@ -114,7 +107,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     let placement = scheduling(
         args.scheduler_name,
         args.scheduler_config.as_deref(),
-        placement::Settings {
+        scheduling::Settings {
             eviction: args.eviction,
             shard: args.scheduler_shard,
             period: args.scheduling_period,
@@ -138,7 +131,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
                 },
                 ..muster_scheduler_state::Settings::default()
             },
-            ..placement::Settings::default()
+            ..scheduling::Settings::default()
         },
     )?;
     let admission = match args.admission {
@@ -154,6 +147,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     };
     Ok(Settings {
         admission,
+        plugins: muster_pipeline::Registry::standard(),
         runtime_holds,
         default_scheduler: Some(args.default_scheduler).filter(|name| !name.is_empty()),
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
@@ -166,7 +160,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         streams: muster_hub::Settings::default(),
         webhooks: args.webhooks,
         listen: args.listen,
-        reports,
+        progress,
         names: Names::of_service(SERVICE, &args.namespace, args.certificate_names),
         namespace: args.namespace,
         agents,
@@ -177,9 +171,9 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
             busybox_image: args.busybox_image,
             wait_timeout: None,
         },
-        ranktable: ranktable::Settings {
-            truth: args.device_truth,
-            patience: Patience { failed: args.ranktable_timeout, ..Patience::default() },
+        ranktable: ranktables::Settings {
+            devices: args.device_truth,
+            timeouts: Timeouts { failed: args.ranktable_timeout, ..Timeouts::default() },
         },
     })
 }
@@ -188,8 +182,8 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
 fn scheduling(
     names: Vec<String>,
     file: Option<&Path>,
-    mut settings: placement::Settings,
-) -> anyhow::Result<placement::Settings> {
+    mut settings: scheduling::Settings,
+) -> anyhow::Result<scheduling::Settings> {
     let name = names.first().context("--scheduler-name: name at least one")?.clone();
     let cluster = &mut settings.cluster;
     if let Some(file) = file {
@@ -210,6 +204,18 @@ fn scheduling(
     cluster.scheduler_names = names.clone();
     settings.grouping.scheduler_names = names;
     Ok(settings)
+}
+
+// === impl Coordinator ===
+
+impl Running for Coordinator {
+    async fn failed(&mut self) -> anyhow::Error {
+        Self::failed(self).await
+    }
+
+    async fn stop(self) {
+        Self::stop(self).await;
+    }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::modelserving::written::pod_group_api;
+    use crate::workloads::modelserving::written::pod_group_api;
 
     #[test]
     fn a_definition_keeps_its_versions_and_the_names_of_fields() {

@@ -1,5 +1,6 @@
 //! The parts of a coordinator, one per function.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use kube::runtime::watcher;
 use muster_dijob::api;
 use muster_dijob::names::label;
 use muster_modelserving::naming;
+use muster_pipeline::plugin;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -22,26 +24,32 @@ use tokio_util::sync::CancellationToken;
 use super::leading::Leading;
 use super::trim::{trim, trim_definition, trim_pod, trim_serving_pod};
 use super::{Settings, election};
-use crate::certs::{Certificates, Keeper};
-use crate::controllers::dijob;
-use crate::controllers::modelserving::written::definition;
-use crate::controllers::modelserving::{self, Sources};
-use crate::controllers::ranktable;
-use crate::controllers::runtime::holding_jobs as held;
-use crate::controllers::trainjob::sources::{trim_config_map, trim_made, trim_secret};
-use crate::controllers::trainjob::{self, kinds};
-use crate::diserver::{self, DiServer};
-use crate::lead::{Elector, Standing};
 use crate::names;
-use crate::placement;
-use crate::placement::{bootstrap, grouper, live};
-use crate::reports::{self, Reports};
-use crate::templates::Templates;
-use crate::watch::{Watch, watch};
-use crate::webhook::runtimes::Runtimes;
-use crate::webhook::scheduling::{self, Scheduling};
-use crate::webhook::{Webhooks, dijob as dijobs, modelserving as servings, pods, trainjob as jobs};
+use crate::ranktables;
+use crate::ranktables::templates::Templates;
+use crate::ranktables::webhook as pods;
+use crate::scheduling;
+use crate::scheduling::admission::{self, Scheduling};
+use crate::scheduling::{bootstrap, grouper, live};
+use crate::serving::certs::{CertReconciler, Certificates};
+use crate::serving::webhook::Webhooks;
+use crate::workloads::dijob;
+use crate::workloads::dijob::server::{self, DiServer};
+use crate::workloads::dijob::webhook as dijobs;
+use crate::workloads::modelserving;
+use crate::workloads::modelserving::webhook as servings;
+use crate::workloads::modelserving::written::definition;
+use crate::workloads::trainjob::owned::{self, OwnedKind, OwnedKinds};
+use crate::workloads::trainjob::progress::{self, Reports};
+use crate::workloads::trainjob::runtime::holding_jobs as held;
+use crate::workloads::trainjob::webhook as jobs;
+use crate::workloads::trainjob::webhook::runtimes::Runtimes;
+use crate::workloads::trainjob::{self, kinds};
 use muster_hub::Hub;
+use muster_runtime::any_object::{AnyKind, AnyObject};
+use muster_runtime::election::{Elector, Leadership};
+use muster_runtime::reflector::{Watch, watch, watch_kind};
+use muster_runtime::{ObjectMetrics, ReconcileMetrics};
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -51,6 +59,7 @@ pub(super) struct Wiring {
     /// All metrics.
     pub registry: Registry,
     metrics: Counters,
+    definitions: HashMap<String, Watch<CustomResourceDefinition>>,
     /// Tells all parts to end.
     pub stop: CancellationToken,
     /// What runs already.
@@ -60,20 +69,22 @@ pub(super) struct Wiring {
 /// What the controllers count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
+    /// Of all controllers.
+    pub reconciled: ReconcileMetrics,
     /// Of rank tables.
-    pub tables: ranktable::Metrics,
+    pub tables: ranktables::Metrics,
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
     /// Of DIJobs.
-    pub dijobs: dijob::Metrics,
+    pub dijobs: ObjectMetrics,
     /// Of TrainJobs.
     pub jobs: trainjob::Metrics,
     /// Of scheduling.
-    pub placement: placement::Metrics,
+    pub placement: scheduling::Metrics,
     /// Of the grouping of pods.
     pub grouping: grouper::Metrics,
     /// Of trainers' reports.
-    pub reports: reports::Metrics,
+    pub progress: progress::Metrics,
 }
 
 /// What is known of the cluster.
@@ -86,11 +97,11 @@ pub(super) struct Caches {
     /// Templates.
     pub templates: Templates,
     /// ModelServings and what they have.
-    pub servings: modelserving::Sources,
+    pub servings: modelserving::Caches,
     /// DIJobs and what they have.
-    pub dijobs: dijob::Sources,
+    pub dijobs: dijob::Caches,
     /// TrainJobs, their runtimes and what they have.
-    pub jobs: trainjob::Sources,
+    pub jobs: trainjob::Caches,
     /// Whether the cluster knows queues.
     pub queues: Watch<CustomResourceDefinition>,
     /// The scheduler's configuration, as it changes.
@@ -112,13 +123,15 @@ impl Wiring {
         let metrics = Counters::default();
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
-        metrics.dijobs.register(&mut registry);
+        metrics.reconciled.register(&mut registry);
+        metrics.dijobs.register(&mut registry, "muster_dijob", "DIJobs");
         metrics.jobs.register(&mut registry);
         metrics.placement.register(&mut registry);
         metrics.grouping.register(&mut registry);
-        metrics.reports.register(&mut registry);
+        metrics.progress.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
-        Self { settings, client, registry, metrics, stop, parts }
+        let definitions = HashMap::new();
+        Self { settings, client, registry, metrics, definitions, stop, parts }
     }
 
     /// Starts a part that ends when told to.
@@ -130,7 +143,7 @@ impl Wiring {
     }
 
     /// One reflector per kind.
-    pub fn caches(&mut self) -> Caches {
+    pub fn caches(&mut self, plugins: &muster_pipeline::Registry) -> Caches {
         let labelled = |label: &str| watcher::Config::default().labels(label);
         let api = Api::all(self.client.clone());
         let (pods, follow) = watch(api, labelled(names::RANK_GROUP), trim_pod);
@@ -144,8 +157,7 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
-        let volcano = servings.pod_group_definition.clone();
-        let jobs = self.jobs(volcano, templates.clone());
+        let jobs = self.jobs(plugins, templates.clone());
         let dijobs = self.dijobs();
         let queues = self.definition(bootstrap::DEFINITION);
         let live = self.live();
@@ -165,7 +177,7 @@ impl Wiring {
     }
 
     /// DIJobs and what they have. Nothing of it is looked at as long as the cluster does not know them.
-    fn dijobs(&mut self) -> dijob::Sources {
+    fn dijobs(&mut self) -> dijob::Caches {
         let (client, stop) = (self.client.clone(), self.stop.clone());
         let version = api::VERSION;
         let definition = self.definition(api::DEFINITION);
@@ -182,7 +194,7 @@ impl Wiring {
             follow.run_once_served(config_definition, version, stop.clone()),
         );
         // Nodes are large as they come: they list their images.
-        let few = all.page_size(placement::kinds::NODES);
+        let few = all.page_size(scheduling::kinds::NODES);
         let (nodes, follow) = watch(Api::all(client.clone()), few, dijob::kinds::trim_node);
         self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
         let trim_pod = dijob::kinds::trim_pod;
@@ -198,7 +210,7 @@ impl Wiring {
         );
         let cache = dijob::Cache::new(pods, services);
         self.start("cache of dijobs", cache.clone().run(stop));
-        dijob::Sources { jobs, configs, nodes, cache, definition }
+        dijob::Caches { jobs, configs, nodes, cache, definition }
     }
 
     /// What is read to place pods, and what is shown of it.
@@ -206,8 +218,8 @@ impl Wiring {
         &mut self,
         hub: &Hub,
         live: live::Objects,
-    ) -> (placement::Sources, placement::Shown) {
-        let definitions = placement::Definitions {
+    ) -> (scheduling::Caches, scheduling::StatusView) {
+        let definitions = scheduling::Definitions {
             queues: self.definition("queues.scheduling.run.ai"),
             pod_groups: self.definition("podgroups.scheduling.run.ai"),
             bind_requests: self.definition("bindrequests.scheduling.run.ai"),
@@ -216,20 +228,21 @@ impl Wiring {
             volcano: self.definition(definition::POD_GROUP),
             zones: self.definition("noderesourcetopologies.topology.node.k8s.io"),
         };
-        let secrets = placement::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
-        let sources = placement::Sources { definitions, live, hub: hub.clone(), secrets };
-        (sources, placement::Shown::default())
+        let secrets =
+            scheduling::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
+        let sources = scheduling::Caches { definitions, live, hub: hub.clone(), secrets };
+        (sources, scheduling::StatusView::default())
     }
 
     /// Where coordinators of DIJobs call.
     pub fn di_server(
         &mut self,
         listener: TcpListener,
-        sources: dijob::Sources,
-        standing: watch::Receiver<Standing>,
+        caches: dijob::Caches,
+        leadership: watch::Receiver<Leadership>,
     ) -> anyhow::Result<()> {
         let (client, jobs) = (self.client.clone(), self.settings.dijob.clone());
-        let parts = diserver::Parts { sources, client, standing, jobs };
+        let parts = server::Parts { caches, client, leadership, jobs };
         let port = listener.local_addr()?.port();
         let server = DiServer::new(parts, self.settings.diserver.clone(), port);
         server.metrics().register(&mut self.registry);
@@ -238,17 +251,21 @@ impl Wiring {
     }
 
     /// ModelServings and what they have. The cluster may not know all of these kinds, or not yet.
-    fn servings(&mut self, records: Watch<ConfigMap>, templates: Templates) -> Sources {
+    fn servings(
+        &mut self,
+        records: Watch<ConfigMap>,
+        templates: Templates,
+    ) -> modelserving::Caches {
         let (client, stop) = (self.client.clone(), self.stop.clone());
         let kthena_definition = self.definition(definition::KTHENA);
-        let seed_definition = self.definition(definition::SEED);
+        let short_definition = self.definition(definition::SHORT);
         let pod_group_definition = self.definition(definition::POD_GROUP);
         let all = watcher::Config::default();
         let labelled = all.clone().labels(naming::NAME);
         let (kthena, follow) = watch(Api::all(client.clone()), all.clone(), trim);
         self.start("servings", follow.run_once_defined(kthena_definition, stop.clone()));
-        let (seed, follow) = watch(Api::all(client.clone()), all, trim);
-        self.start("short servings", follow.run_once_defined(seed_definition, stop.clone()));
+        let (short, follow) = watch(Api::all(client.clone()), all, trim);
+        self.start("short servings", follow.run_once_defined(short_definition, stop.clone()));
         let (pods, follow) = watch(Api::all(client.clone()), labelled.clone(), trim_serving_pod);
         self.start("pods of servings", follow.run(stop.clone()));
         let (services, follow) = watch(Api::all(client.clone()), labelled.clone(), trim);
@@ -258,9 +275,9 @@ impl Wiring {
         let (pod_groups, follow) = watch(Api::all(client), labelled, trim);
         let definition = pod_group_definition.clone();
         self.start("pod groups of servings", follow.run_once_defined(definition, stop));
-        Sources {
+        modelserving::Caches {
             kthena,
-            seed,
+            short,
             pods,
             services,
             revisions,
@@ -274,58 +291,76 @@ impl Wiring {
     /// TrainJobs, their runtimes and what they have. Nothing is watched before the cluster knows TrainJobs.
     fn jobs(
         &mut self,
-        volcano: Watch<CustomResourceDefinition>,
+        plugins: &muster_pipeline::Registry,
         templates: Templates,
-    ) -> trainjob::Sources {
+    ) -> trainjob::Caches {
         use kinds::definition;
         let (client, stop) = (self.client.clone(), self.stop.clone());
         let all = watcher::Config::default;
         let job = self.definition(definition::TRAIN_JOB);
         let runtime = self.definition(definition::RUNTIME);
         let cluster_runtime = self.definition(definition::CLUSTER_RUNTIME);
-        let job_set = self.definition(definition::JOB_SET);
-        let coscheduling = self.definition(definition::COSCHEDULING);
-        let kai = self.definition(definition::KAI);
-        let definitions =
-            vec![job.clone(), job_set.clone(), coscheduling.clone(), volcano.clone(), kai.clone()];
+        let mut definitions = vec![job.clone()];
         macro_rules! follow {
-            ($name:literal, $trim:expr, $once:expr) => {{
-                let (found, follow) = watch(Api::all(client.clone()), all(), $trim);
+            ($name:literal, $once:expr) => {{
+                let (found, follow) = watch(Api::all(client.clone()), all(), trim);
                 self.start($name, follow.run_once_defined($once.clone(), stop.clone()));
                 found
             }};
         }
-        trainjob::Sources {
-            jobs: follow!("jobs", trim, job),
-            runtimes: follow!("runtimes", trim, runtime),
-            cluster_runtimes: follow!("cluster runtimes", trim, cluster_runtime),
-            job_sets: follow!("job sets", trim_made, job_set),
-            config_maps: follow!("config maps of jobs", trim_config_map, job),
-            secrets: follow!("secrets of jobs", trim_secret, job),
-            coscheduling: follow!("pod groups of scheduler plugins", trim_made, coscheduling),
-            volcano: follow!("pod groups of jobs", trim_made, volcano),
-            kai: follow!("pod groups with queues", trim_made, kai),
-            limit_ranges: follow!("limit ranges", trim, job),
-            runtime_classes: follow!("runtime classes", trim, job),
-            priority_classes: follow!("priority classes", trim, job),
+        let jobs = follow!("jobs", job);
+        let runtimes = follow!("runtimes", runtime);
+        let cluster_runtimes = follow!("cluster runtimes", cluster_runtime);
+        let priority_classes = follow!("priority classes", job);
+        let watches = plugins.watches();
+        let asked = |watch| watches.contains(&watch);
+        let limit_ranges = asked(plugin::Watch::LimitRange).then(|| follow!("limit ranges", job));
+        let runtime_classes =
+            asked(plugin::Watch::RuntimeClass).then(|| follow!("runtime classes", job));
+        let mut owned = Vec::new();
+        for (api_version, kind) in owned::kinds(plugins) {
+            let any = AnyKind::new(kinds::resource(api_version, kind));
+            let api = Api::all_with(client.clone(), &any);
+            let trim = owned::trim_of((api_version, kind));
+            let (objects, follow) = watch_kind::<AnyObject>(any, api, all(), trim);
+            let definition = owned::definition(api_version, kind).map(|it| self.definition(&it));
+            definitions.extend(definition.clone());
+            // Kinds of Kubernetes itself are there, but of no use without TrainJobs.
+            let definition = definition.unwrap_or_else(|| job.clone());
+            self.start("objects of jobs", follow.run_once_defined(definition, stop.clone()));
+            owned.push(OwnedKind { api_version, kind, objects });
+        }
+        trainjob::Caches {
+            jobs,
+            runtimes,
+            cluster_runtimes,
+            owned: OwnedKinds::new(owned),
+            limit_ranges,
+            runtime_classes,
+            priority_classes,
             definitions,
             templates,
-            read: trainjob::sources::Read::default(),
+            read: trainjob::caches::ReadRuntimes::default(),
         }
     }
 
-    /// One custom kind, if the cluster knows it.
+    /// One custom kind, if the cluster knows it. Each is watched once.
     fn definition(&mut self, name: &str) -> Watch<CustomResourceDefinition> {
+        if let Some(known) = self.definitions.get(name) {
+            return known.clone();
+        }
         let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
         let (definition, follow) = watch(Api::all(self.client.clone()), config, trim_definition);
         self.start("definitions", follow.run(self.stop.clone()));
+        self.definitions.insert(name.to_owned(), definition.clone());
         definition
     }
 
     /// Certificates, as whoever leads makes them.
-    pub fn certificates(&mut self) -> (Keeper, Certificates) {
+    pub fn certificates(&mut self) -> (CertReconciler, Certificates) {
         let Settings { namespace, names, .. } = &self.settings;
-        let (keeper, certificates) = Keeper::new(self.client.clone(), namespace, names.clone());
+        let (keeper, certificates) =
+            CertReconciler::new(self.client.clone(), namespace, names.clone());
         let (follow, stop) = (keeper.clone(), self.stop.clone());
         self.start("certificates", async move { follow.follow(stop).await });
         (keeper, certificates)
@@ -389,14 +424,14 @@ impl Wiring {
             .on(jobs::CLUSTER_RUNTIMES, move |request| {
                 jobs::validate_runtime(request, |runtime| held(&cluster, rule, runtime))
             })
-            .inquiring(scheduling::QUEUES, move |request| queues.clone().queue(request))
-            .inquiring(scheduling::POD_GROUPS, move |request| groups.clone().pod_group(request))
-            .on(scheduling::TOPOLOGIES, scheduling::Rules::topology)
-            .on(scheduling::MUTATE_PODS, move |request| sharing.rules(&own).mutate_pod(request))
-            .on(scheduling::VISIBLE_DEVICES, move |request| {
+            .inquiring(admission::QUEUES, move |request| queues.clone().queue(request))
+            .inquiring(admission::POD_GROUPS, move |request| groups.clone().pod_group(request))
+            .on(admission::TOPOLOGIES, admission::Rules::topology)
+            .on(admission::MUTATE_PODS, move |request| sharing.rules(&own).mutate_pod(request))
+            .on(admission::VISIBLE_DEVICES, move |request| {
                 seeing.rules(&seen).visible_devices(request)
             })
-            .on(scheduling::PODS, move |request| judging.rules(&others).pod(request));
+            .on(admission::PODS, move |request| judging.rules(&others).pod(request));
         hooks.metrics().register(&mut self.registry);
         let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
@@ -411,31 +446,32 @@ impl Wiring {
     }
 
     /// Where trainers report their progress.
-    pub fn reports(
+    pub fn progress(
         &mut self,
         listener: TcpListener,
         certificates: &Certificates,
     ) -> anyhow::Result<()> {
-        let reports = Reports::new(self.client.clone(), self.metrics.reports.clone());
+        let server = Reports::new(self.client.clone(), self.metrics.progress.clone());
         let tls = certificates.server_config(&[b"http/1.1"])?;
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
-        self.start("reports", async move {
+        self.start("progress", async move {
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = certificates.ready() => {}
             }
-            reports.serve(listener, tls, stop).await;
+            server.serve(listener, tls, stop).await;
         });
         Ok(())
     }
 
     /// Who leads.
-    pub fn election(&mut self, hub: SocketAddr) -> watch::Receiver<Standing> {
-        let (elector, standing) = Elector::new(self.client.clone(), election(&self.settings, hub));
+    pub fn election(&mut self, hub: SocketAddr) -> watch::Receiver<Leadership> {
+        let (elector, leadership) =
+            Elector::new(self.client.clone(), election(&self.settings, hub));
         elector.metrics().register(&mut self.registry);
         let stop = self.stop.clone();
         self.start("election", async move { elector.run(stop).await });
-        standing
+        leadership
     }
 
     /// What only the leader does.

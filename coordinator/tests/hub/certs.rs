@@ -6,9 +6,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use muster_coordinator::certs::{Keeper, Names};
 use muster_coordinator::names::{CA_CONFIG_MAP, CERTS_SECRET};
-use muster_coordinator::write::Writer;
+use muster_coordinator::serving::certs::{CertReconciler, Names};
+use muster_runtime::writer::Writer;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -120,7 +120,7 @@ async fn a_secret_that_is_deleted_or_spoiled_is_made_anew() {
 async fn standbys_serve_what_the_leader_made_and_write_nothing() {
     let cluster = Cluster::start(Timestamp::now()).await;
     let names = || Names::new(["elsewhere.example.org"]);
-    let (standby, certificates) = Keeper::new(cluster.client.clone(), NAMESPACE, names());
+    let (standby, certificates) = CertReconciler::new(cluster.client.clone(), NAMESPACE, names());
     let stop = CancellationToken::new();
     let follow = tokio::spawn({
         let (standby, stop) = (standby.clone(), stop.clone());

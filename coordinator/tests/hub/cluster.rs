@@ -9,12 +9,12 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use muster_coordinator::certs::{Bundle, Certificates, Keeper, Names};
-use muster_coordinator::lead::Fence;
 use muster_coordinator::names::{CA_CONFIG_MAP, CERTS_SECRET};
-use muster_coordinator::webhook::configure::configure;
-use muster_coordinator::webhook::{Answer, Webhooks};
-use muster_coordinator::write::Writer;
+use muster_coordinator::serving::certs::{Bundle, CertReconciler, Certificates, Names};
+use muster_coordinator::serving::webhook::configure::configure;
+use muster_coordinator::serving::webhook::{Answer, Webhooks};
+use muster_runtime::election::Fence;
+use muster_runtime::writer::Writer;
 use muster_sandbox::Sandbox;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ const WEBHOOK: &str = include_str!("../../../deploy/coordinator/webhook.yaml");
 /// An API server and a coordinator that leads.
 pub struct Cluster {
     pub sandbox: Sandbox,
-    pub keeper: Keeper,
+    pub keeper: CertReconciler,
     pub certificates: Certificates,
     pub webhooks: Webhooks,
     pub address: SocketAddr,
@@ -65,7 +65,7 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     tokio::time::timeout(LIMIT, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
 }
 
-fn answer(request: &muster_coordinator::webhook::Request) -> Answer {
+fn answer(request: &muster_coordinator::serving::webhook::Request) -> Answer {
     let pod = request.object.as_ref().unwrap();
     if pod.metadata.name.as_deref() == Some("refused") {
         return Answer::Deny { code: 422, message: "not this one".to_owned() };
@@ -91,7 +91,7 @@ impl Cluster {
             .unwrap();
         let client = permitted(&sandbox).await;
         let names = Names::of_service("muster-coordinator", NAMESPACE, ["127.0.0.1"]);
-        let (keeper, certificates) = Keeper::new(client.clone(), NAMESPACE, names);
+        let (keeper, certificates) = CertReconciler::new(client.clone(), NAMESPACE, names);
         let now = Arc::new(Mutex::new(now));
         let clock = now.clone();
         let keeper = keeper.with_clock(Arc::new(move || *clock.lock()), Duration::from_millis(20));

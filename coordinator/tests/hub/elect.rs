@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use muster_coordinator::lead::metrics::Reason;
-use muster_coordinator::lead::{Elector, Fence, Metrics, Settings, Standing, identity};
+use muster_runtime::election::metrics::Reason;
+use muster_runtime::election::{Elector, Fence, Leadership, Metrics, Settings, identity};
 use muster_sandbox::Sandbox;
 use muster_sandbox::faults::Rule;
 use serde_json::json;
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "default";
 struct Part {
     identity: String,
     address: String,
-    standing: watch::Receiver<Standing>,
+    leadership: watch::Receiver<Leadership>,
     metrics: Metrics,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -45,27 +45,27 @@ impl Part {
         let (identity, address) = (identity(host), format!("https://{host}:7443"));
         let lease = Duration::from_secs(3);
         let settings = Settings { lease, ..Settings::new(NAMESPACE, &identity, &address) };
-        let (elector, standing) = Elector::new(client, settings);
+        let (elector, leadership) = Elector::new(client, settings);
         let (metrics, stop) = (elector.metrics().clone(), CancellationToken::new());
         let task = tokio::spawn(elector.run(stop.clone()));
-        Self { identity, address, standing, metrics, stop, task }
+        Self { identity, address, leadership, metrics, stop, task }
     }
 
     async fn leads(&mut self) -> Fence {
-        let leading = |standing: &Standing| matches!(standing, Standing::Leading(_));
-        let wait = tokio::time::timeout(LIMIT, self.standing.wait_for(leading)).await;
-        let standing = wait.expect("it leads in time").unwrap().clone();
-        let Standing::Leading(fence) = standing else { panic!() };
+        let leading = |leadership: &Leadership| matches!(leadership, Leadership::Leading(_));
+        let wait = tokio::time::timeout(LIMIT, self.leadership.wait_for(leading)).await;
+        let leadership = wait.expect("it leads in time").unwrap().clone();
+        let Leadership::Leading(fence) = leadership else { panic!() };
         fence
     }
 
     /// Waits until it stands by and knows this leader.
     async fn follows(&mut self, address: Option<&str>) {
-        let follows = |standing: &Standing| match standing {
-            Standing::Standby { leader } => leader.as_deref() == address,
-            Standing::Leading(_) => false,
+        let follows = |leadership: &Leadership| match leadership {
+            Leadership::Standby { leader } => leader.as_deref() == address,
+            Leadership::Leading(_) => false,
         };
-        let wait = tokio::time::timeout(LIMIT, self.standing.wait_for(follows)).await;
+        let wait = tokio::time::timeout(LIMIT, self.leadership.wait_for(follows)).await;
         wait.expect("it follows in time").unwrap();
     }
 

@@ -12,16 +12,21 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use muster_coordinator::events::Events;
-use muster_coordinator::lead::Fence;
-use muster_coordinator::placement::grouper::cache::Limits;
-use muster_coordinator::placement::grouper::metrics::{Read, Write};
-use muster_coordinator::placement::grouper::{Grouped, Grouper, Metrics, WARNING};
-use muster_coordinator::write::Writer;
+use muster_coordinator::scheduling::grouper::cache::Limits;
+use muster_coordinator::scheduling::grouper::controller;
+use muster_coordinator::scheduling::grouper::metrics::{Read, Write};
+use muster_coordinator::scheduling::grouper::{Grouped, Grouper, Metrics, WARNING};
 use muster_podgrouper::Config;
+use muster_runtime::ReconcileMetrics;
+use muster_runtime::election::Fence;
+use muster_runtime::events::Events;
+use muster_runtime::writer::Writer;
 use muster_sandbox::Sandbox;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::permitted;
 
@@ -37,6 +42,8 @@ const CRDS: [&str; 5] = [
 struct Intake {
     sandbox: Sandbox,
     grouper: Grouper,
+    controller: JoinHandle<()>,
+    stop: CancellationToken,
     metrics: Metrics,
     fence: Fence,
 }
@@ -83,7 +90,11 @@ impl Intake {
         let (writer, metrics) = (Writer::new(client.clone(), fence.clone()), Metrics::default());
         let events = Events::new(client, "test");
         let grouper = Grouper::limited(writer, events, Config::default(), metrics.clone(), limits);
-        Self { sandbox, grouper, metrics, fence }
+        let (stop, reconciles) = (CancellationToken::new(), ReconcileMetrics::default());
+        let (tell, _) = mpsc::unbounded_channel();
+        let running = controller::run(grouper.clone(), tell, reconciles, stop.clone());
+        let controller = tokio::spawn(running);
+        Self { sandbox, grouper, controller, stop, metrics, fence }
     }
 
     /// Creates an object of the default namespace; what the server has made of it.
@@ -159,7 +170,8 @@ impl Intake {
     }
 
     async fn stop(self) {
-        drop(self.grouper);
+        self.stop.cancel();
+        self.controller.await.unwrap();
         self.sandbox.stop().await;
     }
 }

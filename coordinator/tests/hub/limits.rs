@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use muster_hub::Settings as HubSettings;
-use muster_proto::link::{Ack, FromAgent, FromHub, Outcome};
+use muster_proto::link::{Ack, AckOutcome, FromAgent, FromHub};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-use crate::hand::{Hand, reason};
+use crate::manual_peer::{ManualPeer, reason};
 use crate::world::{Agent, LIMIT, NAME, Served, World, inventory, pods, quick, until};
 
 #[tokio::test]
@@ -31,25 +31,25 @@ async fn a_table_that_was_refused_is_there_once_the_disk_has_room() {
 async fn a_refusal_for_good_is_not_tried_again() {
     let world = World::new();
     let served = Served::start(world.new_hub(quick(), 1), 0, None).await;
-    let mut hand = Hand::open(&served).await;
-    hand.greet(&["a"]).await;
+    let mut peer = ManualPeer::open(&served).await;
+    peer.greet(&["a"]).await;
     until("pods", || served.hub.pods().contains_key("n1")).await;
     for (generation, reason, again) in [(1, "symlink-in-path", false), (2, "io", true)] {
         served.deliver("n1", "a", generation, b"table");
-        let FromHub::Deliver { delivery, .. } = hand.hear().await.unwrap() else { panic!() };
-        let outcome = Outcome::Refused { reason: reason.to_owned(), message: String::new() };
+        let FromHub::Deliver { delivery, .. } = peer.hear().await.unwrap() else { panic!() };
+        let outcome = AckOutcome::Refused { reason: reason.to_owned(), message: String::new() };
         let (place, digest) = (delivery.place.clone(), delivery.digest);
         let ack = Ack { place, generation, outcome };
-        hand.say(FromAgent::Ack(ack)).await;
-        hand.say(FromAgent::Ping(generation)).await;
-        assert_eq!(hand.hear().await.unwrap(), FromHub::Pong(generation));
+        peer.say(FromAgent::Ack(ack)).await;
+        peer.say(FromAgent::Ping(generation)).await;
+        assert_eq!(peer.hear().await.unwrap(), FromHub::Pong(generation));
         if again {
             // The ping before may have been too early for another try.
             let limit = Instant::now() + LIMIT;
             let said = loop {
                 assert!(Instant::now() < limit, "never said again");
-                hand.say(FromAgent::Ping(0)).await;
-                match hand.hear().await.unwrap() {
+                peer.say(FromAgent::Ping(0)).await;
+                match peer.hear().await.unwrap() {
                     FromHub::Pong(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                     other => break other,
                 }
@@ -58,7 +58,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
             assert_eq!((delivery.generation, delivery.digest), (generation, digest));
         }
     }
-    drop(hand);
+    drop(peer);
     served.stop().await;
 }
 
@@ -70,16 +70,16 @@ async fn one_node_cannot_take_the_seats_of_all() {
     let served = Served::start(world.new_hub(settings, 1), 0, None).await;
     let mut mute = Vec::new();
     for _ in 0..4 {
-        mute.push(Hand::open(&served).await);
+        mute.push(ManualPeer::open(&served).await);
     }
-    let fifth = Hand::with_token(&served, "token-n1").await.err().unwrap();
+    let fifth = ManualPeer::with_token(&served, "token-n1").await.err().unwrap();
     assert_eq!(reason(&fifth), "too-many-streams");
-    let other = Hand::with_token(&served, "token-n2").await;
+    let other = ManualPeer::with_token(&served, "token-n2").await;
     assert!(other.is_ok(), "{:?}", other.err());
     // A seat is free when its stream ends.
     mute.pop();
     let limit = Instant::now() + LIMIT;
-    while Hand::with_token(&served, "token-n1").await.is_err() {
+    while ManualPeer::with_token(&served, "token-n1").await.is_err() {
         assert!(Instant::now() < limit, "never free");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -133,13 +133,13 @@ async fn who_sends_too_many_bytes_is_heard_later() {
     let world = World::new();
     let settings = HubSettings { most_bytes: 500, ..quick() };
     let served = Served::start(world.new_hub(settings, 1), 0, None).await;
-    let mut hand = Hand::open(&served).await;
-    hand.greet(&[]).await;
+    let mut peer = ManualPeer::open(&served).await;
+    peer.greet(&[]).await;
     let began = Instant::now();
-    hand.say(FromAgent::Inventory(Box::new((*inventory(32)).clone()))).await;
-    hand.say(FromAgent::Ping(1)).await;
-    assert_eq!(hand.hear().await.unwrap(), FromHub::Pong(1));
+    peer.say(FromAgent::Inventory(Box::new((*inventory(32)).clone()))).await;
+    peer.say(FromAgent::Ping(1)).await;
+    assert_eq!(peer.hear().await.unwrap(), FromHub::Pong(1));
     assert!(began.elapsed() > Duration::from_millis(500), "{:?}", began.elapsed());
-    drop(hand);
+    drop(peer);
     served.stop().await;
 }

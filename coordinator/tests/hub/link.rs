@@ -9,7 +9,7 @@ use muster_hub::{Role, Settings as HubSettings, What};
 use muster_proto::delivery::Digest;
 use muster_proto::link::{FromAgent, v1};
 
-use crate::hand::Hand;
+use crate::manual_peer::ManualPeer;
 use crate::world::{Agent, Served, World, delivery, inventory, place, pods, quick, until};
 
 #[tokio::test]
@@ -208,8 +208,8 @@ async fn a_peer_that_does_not_keep_up_is_cut_off_and_catches_up_later() {
     let settings = HubSettings { most_orders: 4, ..quick() };
     let served = Served::start(world.new_hub(settings, 1), 0, None).await;
     let uids = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let mut hand = Hand::open(&served).await;
-    hand.greet(&uids).await;
+    let mut peer = ManualPeer::open(&served).await;
+    peer.greet(&uids).await;
     until("pods", || served.hub.pods().contains_key("n1")).await;
     served.deliver("n1", "a", 1, &noise());
     for uid in &uids[1..] {
@@ -217,7 +217,7 @@ async fn a_peer_that_does_not_keep_up_is_cut_off_and_catches_up_later() {
     }
     until("cut off", || served.hub.sessions().is_empty()).await;
     assert_eq!(served.refused_streams("slow"), 1);
-    drop(hand);
+    drop(peer);
 
     let mut settings = world.settings(&format!("http://{}", served.address));
     settings.plaintext = true;
@@ -237,13 +237,13 @@ async fn a_peer_that_takes_nothing_for_long_is_cut_off() {
         ..HubSettings::default()
     };
     let served = Served::start(world.new_hub(settings, 1), 0, None).await;
-    let mut hand = Hand::open(&served).await;
-    hand.greet(&["a"]).await;
+    let mut peer = ManualPeer::open(&served).await;
+    peer.greet(&["a"]).await;
     until("pods", || served.hub.pods().contains_key("n1")).await;
     served.deliver("n1", "a", 1, &noise());
     until("cut off", || served.hub.sessions().is_empty()).await;
     assert_eq!(served.refused_streams("slow"), 1);
-    drop(hand);
+    drop(peer);
     served.stop().await;
 }
 
@@ -256,16 +256,16 @@ async fn a_peer_that_is_silent_or_speaks_out_of_turn_is_cut_off() {
         ..HubSettings::default()
     };
     let served = Served::start(world.new_hub(settings, 1), 0, None).await;
-    let mute = Hand::open(&served).await;
+    let mute = ManualPeer::open(&served).await;
     until("no Hello", || served.refused_streams("no-hello") == 1).await;
-    let early = Hand::open(&served).await;
+    let early = ManualPeer::open(&served).await;
     early.say(FromAgent::Ping(1)).await;
     until("no Hello", || served.refused_streams("invalid-message") == 1).await;
-    let mut silent = Hand::open(&served).await;
+    let mut silent = ManualPeer::open(&served).await;
     silent.greet(&[]).await;
     until("silent", || served.refused_streams("silent") == 1).await;
     assert!(served.hub.sessions().is_empty());
-    let mut wrong = Hand::open(&served).await;
+    let mut wrong = ManualPeer::open(&served).await;
     wrong.greet(&[]).await;
     wrong.say.send(v1::FromAgent { message: None }).await.unwrap();
     until("wrong", || served.refused_streams("invalid-message") == 2).await;

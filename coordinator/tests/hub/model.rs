@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_agent::link::{Link, Me, Output, Refused};
+use muster_agent::link::{DeliverError, Link, Me, Output};
 use muster_hub::blob::Blob;
 use muster_hub::queue::{Order, Outbox};
 use muster_hub::registry::{Pods, Registry};
@@ -93,9 +93,9 @@ impl Hub {
             let told = match blob {
                 Some(blob) => {
                     let order = delivery(&place.pod_uid, *generation, blob.digest());
-                    self.registry.want("n1", order, blob.clone()).unwrap_or(None)
+                    self.registry.set_desired("n1", order, blob.clone()).unwrap_or(None)
                 }
-                None => self.registry.unwant("n1", place, *generation),
+                None => self.registry.clear_desired("n1", place, *generation),
             };
             if let (Some((session, order)), true) = (told, connected) {
                 assert_eq!(session, self.session);
@@ -231,7 +231,7 @@ impl Model {
         else {
             return;
         };
-        let outputs = self.link.done(&place, Err(Refused { reason, message: String::new() }));
+        let outputs = self.link.done(&place, Err(DeliverError { reason, message: String::new() }));
         self.perform(outputs);
     }
 

@@ -97,7 +97,7 @@ async fn after_a_kill_9_another_process_leads_when_the_lease_is_over() {
     let mut a = start(&sandbox, "a", "3s");
     let (first, _) = leader(&sandbox, "a").await;
     let mut b = start(&sandbox, "b", "3s");
-    says(&mut b, "stands by").await;
+    says(&mut b, "standing by").await;
     a.kill().await.unwrap();
     let (second, seen) = leader(&sandbox, "b").await;
     assert_eq!(seen, ["a", "b"], "the lease was never given back");
@@ -111,7 +111,7 @@ async fn after_a_sigterm_another_process_leads_without_waiting_for_the_lease() {
     let mut b = start(&sandbox, "b", "90s");
     let (first, _) = leader(&sandbox, "b").await;
     let mut c = start(&sandbox, "c", "90s");
-    says(&mut c, "stands by").await;
+    says(&mut c, "standing by").await;
     signal(&b, "-TERM");
     let (second, seen) = leader(&sandbox, "c").await;
     assert!(matches!(&*seen.join(" "), "b c" | "b  c" | " c" | "c"), "{seen:?}");
@@ -130,15 +130,15 @@ async fn help_and_mistakes_in_flags_say_what_to_do() {
     for word in ["--lease", "--namespace", "Examples:", "KUBECONFIG"] {
         assert!(words(&help).contains(word), "{}", words(&help));
     }
-    for (flag, value, code) in [
-        ("--lease", "soon", 2),
-        ("--hub", "here", 2),
-        ("--device-truth", "rumour", 2),
-        ("--no-such-flag", "", 2),
-        ("--agent-account", "agents", 1),
+    for (flag, value) in [
+        ("--lease", "soon"),
+        ("--hub", "here"),
+        ("--device-truth", "rumour"),
+        ("--no-such-flag", ""),
+        ("--agent-account", "agents"),
     ] {
         let ended = run(Command::new(PROGRAM).env_clear().args([flag, value])).await;
-        assert_eq!(ended.status.code(), Some(code), "{flag}: {}", words(&ended));
+        assert_eq!(ended.status.code(), Some(2), "{flag}: {}", words(&ended));
         assert!(words(&ended).contains(flag), "{flag}: {}", words(&ended));
     }
 }

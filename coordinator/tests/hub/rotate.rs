@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use muster_coordinator::certs::serving::{Certificates, Change, certificates};
-use muster_coordinator::certs::{Bundle, Names, Step, remake, renew};
+use muster_coordinator::serving::certs::serving::{CertificateSender, Certificates, certificates};
+use muster_coordinator::serving::certs::{Bundle, Names, RenewalStep, remake, renew};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
@@ -16,7 +16,7 @@ fn names() -> Names {
     Names::new([NAME])
 }
 
-fn made(world: &World) -> (Bundle, Change, Certificates) {
+fn made(world: &World) -> (Bundle, CertificateSender, Certificates) {
     let bundle = remake(Timestamp::now(), &names()).unwrap();
     let (change, certificates) = certificates();
     std::fs::write(world.path("ca.crt"), &bundle.authorities).unwrap();
@@ -62,14 +62,14 @@ async fn old_streams_go_on_and_new_ones_meet_the_new_certificate() {
 
     // The same authority, then another one: each time the stream that is there does not notice.
     let now = Timestamp::now();
-    let second = renew(Step::Certificate, now, &first, &names()).unwrap();
+    let second = renew(RenewalStep::Certificate, now, &first, &names()).unwrap();
     change.serve(&second).unwrap();
     assert_ne!(of(&second), of(&first));
     assert_eq!(met(&served, &first.authorities).await.unwrap(), of(&second));
-    let announced = renew(Step::Announce, now, &second, &names()).unwrap();
+    let announced = renew(RenewalStep::Announce, now, &second, &names()).unwrap();
     change.serve(&announced).unwrap();
     assert_eq!(met(&served, &first.authorities).await.unwrap(), of(&second));
-    let third = renew(Step::Adopt, now, &announced, &names()).unwrap();
+    let third = renew(RenewalStep::Adopt, now, &announced, &names()).unwrap();
     change.serve(&third).unwrap();
     assert_eq!(met(&served, &announced.authorities).await.unwrap(), of(&third));
     assert_eq!(met(&served, &first.authorities).await, None, "its authority is not known there");

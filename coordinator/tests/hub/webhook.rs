@@ -9,10 +9,10 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use muster_coordinator::certs::serving::{Change, certificates};
-use muster_coordinator::certs::{Names, remake};
-use muster_coordinator::webhook::server::{LARGEST_BODY, Settings};
-use muster_coordinator::webhook::{Answer, Webhooks};
+use muster_coordinator::serving::certs::serving::{CertificateSender, certificates};
+use muster_coordinator::serving::certs::{Names, remake};
+use muster_coordinator::serving::webhook::server::{LARGEST_BODY, WebhookSettings};
+use muster_coordinator::serving::webhook::{Answer, Webhooks};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ struct Server {
     authorities: String,
     stop: CancellationToken,
     task: JoinHandle<()>,
-    _change: Change,
+    _change: CertificateSender,
 }
 
 fn review(uid: &str, name: &str) -> Value {
@@ -48,7 +48,7 @@ fn review(uid: &str, name: &str) -> Value {
 }
 
 impl Server {
-    async fn start(settings: Settings) -> Self {
+    async fn start(settings: WebhookSettings) -> Self {
         let bundle = remake(Timestamp::now(), &Names::new(["localhost"])).unwrap();
         let (change, certificates) = certificates();
         change.serve(&bundle).unwrap();
@@ -152,7 +152,7 @@ fn request(
 
 #[tokio::test]
 async fn reviews_are_answered_with_their_uid_over_both_versions_of_http() {
-    let server = Server::start(Settings::default()).await;
+    let server = Server::start(WebhookSettings::default()).await;
     for (is_http2, uid) in [(false, "one"), (true, "two")] {
         let (code, body) = server.post(is_http2, review(uid, "p").to_string()).await;
         let answer: Value = serde_json::from_slice(&body).unwrap();
@@ -165,7 +165,7 @@ async fn reviews_are_answered_with_their_uid_over_both_versions_of_http() {
 
 #[tokio::test]
 async fn what_is_no_review_gets_the_status_that_says_so() {
-    let server = Server::start(Settings::default()).await;
+    let server = Server::start(WebhookSettings::default()).await;
     let (json, good) = ("application/json", review("u", "p").to_string());
     let long = " ".repeat(LARGEST_BODY + 1);
     let cases = [
@@ -202,7 +202,7 @@ async fn what_is_no_review_gets_the_status_that_says_so() {
 
 #[tokio::test]
 async fn a_handler_that_panics_fails_its_request_alone() {
-    let server = Server::start(Settings::default()).await;
+    let server = Server::start(WebhookSettings::default()).await;
     for is_http2 in [false, true] {
         let (code, body) = server.post(is_http2, review("u", "panic").to_string()).await;
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR);
@@ -216,7 +216,7 @@ async fn a_handler_that_panics_fails_its_request_alone() {
 #[tokio::test]
 async fn callers_that_take_their_time_are_sent_away() {
     let patience = Duration::from_millis(200);
-    let server = Server::start(Settings { patience, ..Settings::default() }).await;
+    let server = Server::start(WebhookSettings { patience, ..WebhookSettings::default() }).await;
     let silent = server.raw("");
     let half_a_head = server.raw("POST /pods HTTP/1.1\r\nhost: local");
     let head = "POST /pods HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
@@ -239,7 +239,7 @@ async fn callers_that_take_their_time_are_sent_away() {
 #[tokio::test]
 async fn a_crowd_of_mute_callers_only_delays_the_others() {
     let patience = Duration::from_millis(200);
-    let settings = Settings { patience, most_connections: 3, ..Settings::default() };
+    let settings = WebhookSettings { patience, most_connections: 3, ..WebhookSettings::default() };
     let server = Server::start(settings).await;
     let mut mute = Vec::new();
     for _ in 0..10 {
@@ -253,7 +253,7 @@ async fn a_crowd_of_mute_callers_only_delays_the_others() {
 #[tokio::test]
 async fn an_old_connection_is_asked_to_go() {
     let patience = Duration::from_millis(100);
-    let settings = Settings { patience, lasts: patience, ..Settings::default() };
+    let settings = WebhookSettings { patience, lasts: patience, ..WebhookSettings::default() };
     let server = Server::start(settings).await;
     let stream = TokioIo::new(server.connect(b"h2").await);
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream);

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use muster_agent::link::client::{Client, Settings};
-use muster_agent::link::{Deliver, LinkState, LinkStatus, Me, Refused};
+use muster_agent::link::client::{Client, LinkSettings};
+use muster_agent::link::{Deliver, DeliverError, LinkState, LinkStatus, Me};
 use muster_agent::problem::{Area, Problems};
-use muster_hub::authenticate::{Authenticate, Denied};
+use muster_hub::authenticate::{Authenticate, AuthenticateError};
 use muster_hub::blob::Blob;
 use muster_hub::{Hub, Role, Settings as HubSettings};
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
@@ -117,9 +117,12 @@ pub fn quick() -> HubSettings {
 // === impl Tokens ===
 
 impl Authenticate for Tokens {
-    fn authenticate<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<String, Denied>> {
+    fn authenticate<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<String, AuthenticateError>> {
         let node = self.0.lock().get(token).cloned();
-        Box::pin(async move { node.ok_or_else(|| Denied::Token("unknown".to_owned())) })
+        Box::pin(async move { node.ok_or_else(|| AuthenticateError::Token("unknown".to_owned())) })
     }
 }
 
@@ -189,8 +192,8 @@ impl Deliver for Shelf {
         epoch: u64,
         delivery: Delivery,
         packed: Bytes,
-    ) -> Result<Delivered, Refused> {
-        let refused = |reason, message: &str| Refused { reason, message: message.to_owned() };
+    ) -> Result<Delivered, DeliverError> {
+        let refused = |reason, message: &str| DeliverError { reason, message: message.to_owned() };
         let table = Blob::forged(delivery.digest, packed).table();
         let Some(table) = table.filter(|table| Digest::of(table) == delivery.digest) else {
             return Err(refused("digest-mismatch", "the content has another digest"));
@@ -209,7 +212,7 @@ impl Deliver for Shelf {
         Ok(Delivered { place, generation, digest })
     }
 
-    async fn retire(&self, place: &Place, generation: u64) -> Result<(), Refused> {
+    async fn retire(&self, place: &Place, generation: u64) -> Result<(), DeliverError> {
         self.inner.lock().tables.retain(|at, (its, _, _)| at != place || *its > generation);
         Ok(())
     }
@@ -231,7 +234,7 @@ impl Deliver for Shelf {
 // === impl Agent ===
 
 impl Agent {
-    pub fn start(settings: Settings, node: &str, shelf: Arc<Shelf>) -> Self {
+    pub fn start(settings: LinkSettings, node: &str, shelf: Arc<Shelf>) -> Self {
         let text = str::to_owned;
         let me =
             Me { node: text(node), boot_id: text("b"), version: text("1"), instance: text("i") };
@@ -299,12 +302,12 @@ impl World {
         Served::start(self.new_hub(settings, epoch), 0, Some(tls)).await
     }
 
-    pub fn settings(&self, url: &str) -> Settings {
-        Settings {
+    pub fn settings(&self, url: &str) -> LinkSettings {
+        LinkSettings {
             domain: Some(NAME.to_owned()),
             backoff_least: Duration::from_millis(20),
             backoff_most: Duration::from_millis(200),
-            ..Settings::new(url, self.path("ca.crt"), self.path("token"))
+            ..LinkSettings::new(url, self.path("ca.crt"), self.path("token"))
         }
     }
 

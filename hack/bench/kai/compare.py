@@ -38,8 +38,8 @@ def build(with_kai):
     kai = os.path.join(target, 'bench-kai')
     if with_kai:
         sh('go', 'build', '-o', kai, '.', cwd=HERE)
-    sh('cargo', 'build', '--quiet', '--profile', 'fast', '-p', 'muster-scheduler', '--example', 'cycle')
-    return kai, os.path.join(target, 'fast', 'examples', 'cycle')
+    sh('cargo', 'build', '--quiet', '--release', '-p', 'muster-scheduler', '--example', 'cycle')
+    return kai, os.path.join(target, 'release', 'examples', 'cycle')
 
 
 def cluster(work, *name):

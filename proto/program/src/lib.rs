@@ -1,5 +1,5 @@
 //! What both programs are made of: a log whose level can be changed, a small HTTP server with what it answers and what
-//! its pages look like, parts and signals, lengths of time.
+//! its pages look like, the life of a program from its start to a signal, lengths of time.
 //!
 //! Nothing in here knows what Muster is for.
 
@@ -9,6 +9,7 @@ pub mod duration;
 pub mod log;
 pub mod page;
 pub mod parts;
+pub mod run;
 pub mod serve;
 
 pub use causes::causes;

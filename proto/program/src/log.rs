@@ -66,7 +66,7 @@ impl LogLevel {
         self.handle.as_ref().map_or_else(fixed, read)
     }
 
-    /// Changes it.
+    /// Replaces the filter; an invalid one changes nothing.
     pub fn set(&self, filter: &str) -> anyhow::Result<()> {
         let filter = parse(filter)?;
         let handle = self.handle.as_ref().context("this program does not log by itself")?;

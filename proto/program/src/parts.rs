@@ -38,7 +38,7 @@ impl Signals {
     }
 
     /// Returns when one comes.
-    pub async fn told(&mut self) {
+    pub async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => tracing::info!("told to stop"),
             _ = self.interrupt.recv() => tracing::info!("interrupted"),

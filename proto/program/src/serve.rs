@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a connection may last, whatever it does.
 const LASTS: Duration = Duration::from_secs(60);
 
-/// Who calls.
+/// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller(pub IpAddr);
 

@@ -30,7 +30,7 @@ pub enum Join {
     Node,
     /// Across NUMA nodes.
     Sys,
-    /// Not known.
+    /// Nobody knows how the two are joined.
     Na,
 }
 
@@ -49,11 +49,11 @@ pub enum End {
 /// Two ends and how they are joined; `a < b`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Link {
-    /// One end.
+    /// The end that sorts first.
     pub a: End,
-    /// The other.
+    /// The end that sorts second.
     pub b: End,
-    /// How.
+    /// How the two are joined.
     pub join: Join,
 }
 

@@ -12,7 +12,7 @@ use super::Malformed;
 pub struct PciAddress {
     /// Domain; virtual ones need more than 16 bits.
     pub domain: u32,
-    /// Bus.
+    /// Bus within the domain.
     pub bus: u8,
     /// Slot, 0 to 31.
     pub slot: u8,

@@ -18,7 +18,7 @@ type List = (&'static [u32], &'static str, usize);
 
 /// A message with lists.
 pub(super) trait Bounded: Message + Default {
-    /// Its lists.
+    /// The lists of a message, and how long each may be.
     const LISTS: &'static [List];
 }
 

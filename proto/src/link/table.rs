@@ -1,7 +1,7 @@
 //! Places, deliveries and acks on the wire.
 
 use super::reader::{Invalid, digest, part, text};
-use super::{Ack, LARGEST_CHUNK, Outcome, v1};
+use super::{Ack, AckOutcome, LARGEST_CHUNK, v1};
 use crate::delivery::{Delivered, Delivery, LARGEST_PACKED, Place};
 
 /// Longest name of a directory entry.
@@ -120,9 +120,11 @@ impl From<&Ack> for v1::Ack {
     fn from(ack: &Ack) -> Self {
         use v1::ack::Outcome as Wire;
         let outcome = match ack.outcome.clone() {
-            Outcome::Delivered(digest) => Wire::Delivered(digest.as_bytes().to_vec()),
-            Outcome::Retired => Wire::Retired(true),
-            Outcome::Refused { reason, message } => Wire::Refused(v1::Refused { reason, message }),
+            AckOutcome::Delivered(digest) => Wire::Delivered(digest.as_bytes().to_vec()),
+            AckOutcome::Retired => Wire::Retired(true),
+            AckOutcome::Refused { reason, message } => {
+                Wire::Refused(v1::Refused { reason, message })
+            }
         };
         Self {
             place: Some((&ack.place).into()),
@@ -138,9 +140,9 @@ impl TryFrom<v1::Ack> for Ack {
     fn try_from(wire: v1::Ack) -> Result<Self, Invalid> {
         use v1::ack::Outcome as Wire;
         let outcome = match part("outcome", wire.outcome)? {
-            Wire::Delivered(bytes) => Outcome::Delivered(digest("delivered", &bytes)?),
-            Wire::Retired(_) => Outcome::Retired,
-            Wire::Refused(v1::Refused { reason, message }) => Outcome::Refused {
+            Wire::Delivered(bytes) => AckOutcome::Delivered(digest("delivered", &bytes)?),
+            Wire::Retired(_) => AckOutcome::Retired,
+            Wire::Refused(v1::Refused { reason, message }) => AckOutcome::Refused {
                 reason: text("refused.reason", reason)?,
                 message: text("refused.message", message)?,
             },

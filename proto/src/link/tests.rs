@@ -224,9 +224,9 @@ fn from_agent() -> impl Strategy<Value = FromAgent> {
     let pods = (any::<bool>(), vec(pod(), 0..3), vec(name(), 0..3))
         .prop_map(|(full, upserts, gone)| PodsChanged { full, upserts, gone });
     let outcome = prop_oneof![
-        digest().prop_map(Outcome::Delivered),
-        Just(Outcome::Retired),
-        (text(), text()).prop_map(|(reason, message)| Outcome::Refused { reason, message }),
+        digest().prop_map(AckOutcome::Delivered),
+        Just(AckOutcome::Retired),
+        (text(), text()).prop_map(|(reason, message)| AckOutcome::Refused { reason, message }),
     ];
     let ack = (place(), any::<u64>(), outcome).prop_map(|(place, generation, outcome)| Ack {
         place,

@@ -38,7 +38,7 @@ pub const VARIABLE: &str = "MUSTER_CONFORMANCE";
 /// A test that replays recordings of an area.
 #[derive(Clone, Copy, Debug)]
 pub struct Test {
-    /// Its name.
+    /// Name of the test.
     pub name: &'static str,
     /// The file or folder without which there is nothing to replay. The test is ignored then, and its name says why.
     pub needs: &'static str,

@@ -50,7 +50,7 @@ pub enum Operation {
     Create,
     /// PUT and PATCH.
     Update,
-    /// DELETE.
+    /// An object is deleted.
     Delete,
     /// Subresources that connect, e.g. `pods/exec`.
     Connect,
@@ -61,9 +61,9 @@ pub enum Operation {
 pub struct Gvk<'a> {
     /// API group, empty for core.
     pub group: &'a str,
-    /// Version.
+    /// Version of the API, such as `v1`.
     pub version: &'a str,
-    /// CamelCase kind.
+    /// The kind as manifests write it.
     pub kind: &'a str,
 }
 
@@ -72,9 +72,9 @@ pub struct Gvk<'a> {
 pub struct Gvr<'a> {
     /// API group, empty for core.
     pub group: &'a str,
-    /// Version.
+    /// Version of the API, such as `v1`.
     pub version: &'a str,
-    /// Plural name.
+    /// The plural, as paths write it.
     pub resource: &'a str,
 }
 
@@ -97,7 +97,7 @@ pub struct Attempt<'a> {
     pub object: Option<Value>,
     /// The object as it is stored; none on create. `apiVersion` and `kind` may be absent.
     pub old: Option<&'a Value>,
-    /// Who asks.
+    /// The caller, authenticated.
     pub user: &'a User,
     /// Whether nothing is stored in the end.
     pub dry_run: bool,

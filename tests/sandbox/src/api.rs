@@ -45,11 +45,11 @@ const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 /// The server's parts.
 #[derive(Debug)]
 pub struct Api {
-    /// The objects.
+    /// The stored objects.
     pub store: Arc<Store>,
     /// What is served.
     pub kinds: Arc<Kinds>,
-    /// The time.
+    /// The clock that all timestamps come from.
     pub clock: Clock,
     /// Who may do what.
     pub auth: Auth,
@@ -70,13 +70,13 @@ pub struct Api {
 /// One request to one resource, understood and allowed.
 #[derive(Debug)]
 pub struct Call {
-    /// The resource.
+    /// The resource that the path names.
     pub kind: Arc<Kind>,
-    /// The path.
+    /// The parsed path.
     pub path: Path,
-    /// The options.
+    /// The parsed query.
     pub query: Query,
-    /// Who asks.
+    /// The caller, authenticated.
     pub user: User,
     /// The HTTP method.
     pub method: Method,

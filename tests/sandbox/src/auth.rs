@@ -40,10 +40,10 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group of everybody else.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// A caller.
+/// A caller, as authentication found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
-    /// User name.
+    /// The name that RBAC knows.
     pub name: String,
     /// Uid, empty if unknown.
     pub uid: String,
@@ -98,7 +98,7 @@ impl User {
         )
     }
 
-    /// A kubelet.
+    /// The user of a node's kubelet.
     pub fn node(name: &str) -> Self {
         Self::new(format!("system:node:{name}"), &["system:nodes", AUTHENTICATED])
     }

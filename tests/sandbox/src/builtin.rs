@@ -8,7 +8,8 @@
 //!
 //! [`decode`] brings an object into the one form in which the others expect it: absent means unset.
 
-use muster_objects::status::{FieldError, Status};
+use muster_kube::FieldError;
+use muster_objects::status::Status;
 use serde_json::Value;
 
 mod amount;

@@ -29,7 +29,7 @@ impl Clock {
         Self(Arc::new(Source::Hand(watch::Sender::new(start))))
     }
 
-    /// Now.
+    /// The present time.
     pub fn now(&self) -> Timestamp {
         match &*self.0 {
             Source::Machine => Timestamp::now(),

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Client;
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::Value;
 
 use crate::clock::Clock;
@@ -54,13 +54,13 @@ pub struct Controllers {
 /// Which controllers run; by default all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Which {
-    /// Garbage collector.
+    /// The garbage collector, which follows owner references.
     pub gc: bool,
     /// Namespaces: the default ServiceAccount, the CA bundle, deletion.
     pub namespace: bool,
-    /// Jobs.
+    /// The controller of Jobs.
     pub job: bool,
-    /// JobSets.
+    /// The controller of JobSets.
     pub jobset: bool,
     /// EndpointSlices and Endpoints.
     pub service: bool,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_kube::FieldError;
 use muster_objects::managed::{self, Reset};
 use muster_objects::meta;
 use muster_objects::schema::crd as rules;
 use muster_objects::shape::Shape;
-use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -17,7 +17,7 @@ use crate::verb::delete;
 
 mod naming;
 
-use naming::Verdict;
+use naming::NamesVerdict;
 
 /// Table of the definitions in the store.
 pub const RESOURCE: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -119,7 +119,7 @@ fn establish(api: &Api, name: &str) -> bool {
     }
     let mut next = live.value.clone();
     let others = api.store.list(RESOURCE, None);
-    let Verdict { names, conflict } = naming::decide(&next, others.iter().map(|o| &o.value));
+    let NamesVerdict { names, conflict } = naming::decide(&next, others.iter().map(|o| &o.value));
     next["status"]["acceptedNames"] = names;
     let now = api.clock.stamp();
     let held = condition(&next["status"], "Established") == Some("True");

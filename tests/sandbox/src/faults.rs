@@ -30,7 +30,7 @@ pub struct Rule {
     pub chance: f64,
     /// At most this many times.
     pub times: Option<u32>,
-    /// What happens.
+    /// The fault that is injected.
     pub fault: Fault,
 }
 

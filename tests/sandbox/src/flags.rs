@@ -10,19 +10,19 @@ use crate::hardware::Profile;
 /// A controller by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Controller {
-    /// Garbage collection.
+    /// The garbage collector.
     Gc,
     /// Namespaces: their content, service accounts and authorities.
     Namespace,
-    /// Jobs.
+    /// The controller of Jobs.
     Job,
     /// JobSets, and what JobSet's webhooks do.
     Jobset,
-    /// EndpointSlices.
+    /// The controller of EndpointSlices.
     Service,
     /// The default scheduler.
     Scheduler,
-    /// PodDisruptionBudgets.
+    /// The controller of PodDisruptionBudgets.
     Disruption,
     /// Pods of lost nodes.
     Pods,
@@ -33,9 +33,9 @@ pub enum Controller {
 /// Some nodes of one profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeGroup {
-    /// Their hardware.
+    /// The hardware that the nodes have.
     pub profile: Profile,
-    /// How many.
+    /// How many nodes there are.
     pub count: u32,
 }
 

@@ -36,7 +36,7 @@ pub enum Profile {
     Ascend310p,
     /// 8 × H100 with NVLink and 8 network cards.
     NvidiaH1008,
-    /// No devices.
+    /// A node without devices.
     Cpu,
 }
 
@@ -68,7 +68,7 @@ pub struct Quirks {
     pub truncated_hccn: bool,
 }
 
-/// Every profile.
+/// All hardware profiles.
 pub const PROFILES: [Profile; 6] = [
     Profile::Ascend910a8,
     Profile::Ascend910b8,

@@ -20,13 +20,13 @@ pub struct Kind {
     pub group: String,
     /// Version, e.g. `v1`.
     pub version: String,
-    /// CamelCase kind.
+    /// The kind as manifests write it.
     pub kind: String,
     /// Kind of lists.
     pub list_kind: String,
     /// Plural name, as in the route.
     pub plural: String,
-    /// Singular name.
+    /// The singular, as kubectl writes it.
     pub singular: String,
     /// Short names for kubectl.
     pub short_names: Vec<String>,
@@ -51,9 +51,9 @@ pub struct Kind {
 /// JSON paths of the scale subresource, e.g. `.spec.replicas`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// Wanted replicas.
+    /// Path of the wanted number of replicas.
     pub spec_replicas: String,
-    /// Present replicas.
+    /// Path of the present number of replicas.
     pub status_replicas: String,
     /// Serialised label selector, if any.
     pub selector: Option<String>,
@@ -81,7 +81,7 @@ pub struct Custom {
 /// One printer column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Heading.
+    /// The column's heading.
     pub name: String,
     /// `string`, `integer`, `date`, …
     pub type_: String,
@@ -230,7 +230,7 @@ impl Registry {
         kinds
     }
 
-    /// Every kind.
+    /// All kinds that are served.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
         self.routes.values()
     }

@@ -56,7 +56,7 @@ use podresources::View;
 /// A node to simulate.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
-    /// Its name.
+    /// Name of the Node object.
     pub name: String,
     /// What it is made of.
     pub profile: Profile,
@@ -97,7 +97,7 @@ pub struct KubeletOptions {
     pub env: BTreeMap<String, String>,
 }
 
-/// Running kubelets.
+/// The kubelets that run in this process.
 #[derive(Debug)]
 pub struct Kubelets {
     logs: Logs,
@@ -120,7 +120,7 @@ pub enum KubeletError {
     /// The node's files could not be written.
     #[error("node {node}: {error}")]
     Files {
-        /// The node.
+        /// Name of the node.
         node: String,
         /// What went wrong.
         error: io::Error,
@@ -128,7 +128,7 @@ pub enum KubeletError {
     /// The API refused the node.
     #[error("node {node}: {error}")]
     Register {
-        /// The node.
+        /// Name of the node.
         node: String,
         /// What it said.
         error: Box<kube::Error>,
@@ -263,7 +263,7 @@ impl Drop for Kubelets {
 // === impl NodeHandle ===
 
 impl NodeHandle {
-    /// Its name.
+    /// Name of the node.
     pub fn name(&self) -> &str {
         &self.spec.name
     }

@@ -25,9 +25,9 @@ pub struct Representation {
 pub enum Form {
     /// The object itself.
     Whole,
-    /// `PartialObjectMetadata`.
+    /// Metadata alone, as `PartialObjectMetadata`.
     Metadata,
-    /// `meta.k8s.io/v1` Table.
+    /// A table for kubectl, `meta.k8s.io/v1`.
     Table,
 }
 

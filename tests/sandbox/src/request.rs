@@ -7,13 +7,13 @@ use muster_objects::status::Status;
 pub struct Path {
     /// API group, empty for core.
     pub group: String,
-    /// Version.
+    /// Version of the API, such as `v1`.
     pub version: String,
     /// Namespace, if the path has one.
     pub namespace: Option<String>,
-    /// Plural.
+    /// The plural of the resource.
     pub plural: String,
-    /// Object name.
+    /// Name of the object; none: the whole collection.
     pub name: Option<String>,
     /// Subresource, e.g. `status`.
     pub subresource: String,
@@ -22,15 +22,15 @@ pub struct Path {
 /// The query parameters that the server understands. Others are ignored, as upstream does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Label selector.
+    /// The label selector, as it was sent.
     pub labels: String,
-    /// Field selector.
+    /// The field selector, as it was sent.
     pub fields: String,
-    /// Page size.
+    /// How many objects a page has.
     pub limit: usize,
     /// Where the page begins.
     pub continue_: String,
-    /// Asked revision.
+    /// The revision that the caller asks for.
     pub resource_version: String,
     /// How the revision is meant.
     pub resource_version_match: String,
@@ -42,9 +42,9 @@ pub struct Query {
     pub initial_events: Option<bool>,
     /// When the watch ends.
     pub timeout_seconds: Option<u64>,
-    /// `dryRun=All`.
+    /// Whether `dryRun=All` was sent.
     pub dry_run: bool,
-    /// Who writes.
+    /// The field manager.
     pub field_manager: String,
     /// Whether an apply takes fields over.
     pub force: Option<bool>,
@@ -56,7 +56,7 @@ pub struct Query {
     pub grace_seconds: Option<i64>,
     /// The older form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// `pods/log`: container.
+    /// For `pods/log`: the container.
     pub container: String,
     /// `pods/log`: stay and follow.
     pub follow: bool,
@@ -173,8 +173,8 @@ impl Query {
     }
 }
 
-fn unsupported(field: &str, value: &str, supported: &[&str]) -> muster_objects::status::FieldError {
-    use muster_objects::status::{FieldError, FieldErrorKind};
+fn unsupported(field: &str, value: &str, supported: &[&str]) -> muster_kube::FieldError {
+    use muster_kube::{FieldError, FieldErrorKind};
     let listed: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
     FieldError::with_value(
         FieldErrorKind::NotSupported,
@@ -190,7 +190,7 @@ fn dry_run(value: &str) -> Result<bool, Status> {
         "All" => Ok(true),
         other => {
             let mut error = unsupported("dryRun", other, &["All"]);
-            error.value = Some(format!("[{other:?}]"));
+            error.bad_value = muster_kube::BadValue::Printed(format!("[{other:?}]"));
             Err(Status::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
         }
     }

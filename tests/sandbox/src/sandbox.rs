@@ -107,7 +107,7 @@ impl Builder {
         self
     }
 
-    /// Simulated nodes.
+    /// Adds simulated nodes.
     pub fn nodes(mut self, nodes: Vec<NodeSpec>) -> Self {
         self.nodes = nodes;
         self

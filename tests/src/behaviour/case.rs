@@ -20,8 +20,8 @@ pub struct Table {
     pub vars: BTreeMap<String, String>,
     /// Steps that run once before the cases, such as creating a CRD that all of them use.
     #[serde(default)]
-    pub shared: Vec<Step>,
-    /// The cases.
+    pub shared: Vec<CaseStep>,
+    /// The cases of the table.
     pub cases: Vec<Case>,
     /// Where the file is.
     #[serde(skip)]
@@ -35,7 +35,7 @@ pub struct Case {
     /// A sentence that says what must hold.
     pub name: String,
     /// The requests, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<CaseStep>,
     /// Webhooks that the runner serves for this case, by name.
     #[serde(default)]
     pub webhooks: BTreeMap<String, Reply>,
@@ -103,7 +103,7 @@ pub enum Until {
 /// One step: a request, a watch, or a look at a webhook's calls. Exactly one of the first twelve fields is set.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-pub struct Step {
+pub struct CaseStep {
     /// GET this path.
     pub get: Option<String>,
     /// POST to this path.
@@ -137,7 +137,7 @@ pub struct Step {
     pub content_type: Option<String>,
     /// The accepted media type, JSON unless given.
     pub accept: Option<String>,
-    /// More headers.
+    /// Headers beside those that every request has.
     pub headers: BTreeMap<String, String>,
     /// Ask as somebody else.
     #[serde(rename = "as")]
@@ -154,7 +154,7 @@ pub struct Step {
     pub count: usize,
     /// Steps that run while the watch is open.
     #[serde(rename = "while")]
-    pub meanwhile: Vec<Step>,
+    pub meanwhile: Vec<CaseStep>,
 
     /// What must hold of the answer.
     pub expect: Expect,
@@ -226,9 +226,9 @@ impl Table {
     }
 }
 
-// === impl Step ===
+// === impl CaseStep ===
 
-impl Step {
+impl CaseStep {
     /// Method, path and usual content type of a request step.
     pub fn target(&self) -> Option<(&str, &str, &str)> {
         let json = "application/json";
@@ -280,6 +280,6 @@ impl Step {
         {
             bail!("a watch needs count, until or an expected code: {self:?}");
         }
-        self.meanwhile.iter().try_for_each(Step::check)
+        self.meanwhile.iter().try_for_each(CaseStep::check)
     }
 }

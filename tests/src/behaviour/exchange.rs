@@ -22,9 +22,9 @@ pub struct Ask {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// All headers.
+    /// All headers of the request.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The request's body.
     pub body: Vec<u8>,
 }
 

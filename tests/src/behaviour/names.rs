@@ -6,7 +6,7 @@ use anyhow::{anyhow, bail};
 use serde_json::{Map, Value};
 
 use super::{
-    case::{Expect, Step},
+    case::{CaseStep, Expect},
     expect::text,
 };
 
@@ -89,7 +89,7 @@ impl Names {
     }
 
     /// Keeps what `step` wants to know of a body.
-    pub fn capture(&mut self, step: &Step, body: &Value) -> anyhow::Result<()> {
+    pub fn capture(&mut self, step: &CaseStep, body: &Value) -> anyhow::Result<()> {
         for (name, pointer) in &step.capture {
             let value = body.pointer(pointer).ok_or_else(|| anyhow!("no {pointer} to keep"))?;
             self.0.insert(name.clone(), value.clone());

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    case::{Case, Ignore, Step, Table},
+    case::{Case, CaseStep, Ignore, Table},
     exchange::{Answer, Ask},
     expect::shortcomings,
     hooks::Hooks,
@@ -42,7 +42,7 @@ pub struct Target {
 
 /// How one case ended.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CaseOutcome {
     /// The file's area.
     pub area: String,
     /// The case's name.
@@ -92,8 +92,8 @@ impl Target {
         &self,
         tables: &[Table],
         filter: &str,
-        each: impl Fn(&Outcome),
-    ) -> Vec<Outcome> {
+        each: impl Fn(&CaseOutcome),
+    ) -> Vec<CaseOutcome> {
         let mut shared: Vec<Run<'_>> = Vec::new();
         let mut chosen = Vec::new();
         for table in tables {
@@ -150,7 +150,7 @@ impl Target {
         case: &Case,
         names: Names,
         shared_failures: Vec<String>,
-    ) -> Outcome {
+    ) -> CaseOutcome {
         let started = Instant::now();
         let mut run = Run::new(self, &case.ignore);
         run.names = names;
@@ -166,7 +166,7 @@ impl Target {
         run.clean_up().await;
         self.namespaces.lock().await.push(namespace);
         let (area, name, took) = (table.area.clone(), case.name.clone(), started.elapsed());
-        Outcome { area, name, failures, transcript, took }
+        CaseOutcome { area, name, failures, transcript, took }
     }
 }
 
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
     }
 
     /// Runs steps until one fails.
-    async fn steps(&mut self, steps: &[Step]) {
+    async fn steps(&mut self, steps: &[CaseStep]) {
         for (index, step) in steps.iter().enumerate() {
             let wrong = match self.step(step).await {
                 Ok(wrong) => wrong,
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    async fn step(&mut self, step: &Step) -> anyhow::Result<Vec<String>> {
+    async fn step(&mut self, step: &CaseStep) -> anyhow::Result<Vec<String>> {
         if let Some(seconds) = step.pause {
             sleep(Duration::from_secs_f64(seconds)).await;
             return Ok(Vec::new());
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
         Ok(wrong)
     }
 
-    async fn look_at_calls(&mut self, step: &Step, hook: &str) -> anyhow::Result<Vec<String>> {
+    async fn look_at_calls(&mut self, step: &CaseStep, hook: &str) -> anyhow::Result<Vec<String>> {
         let path = format!("{}/{hook}", self.names.get("rand"));
         let body = self.target.hooks.calls(&path).await;
         self.transcript.record_calls(hook, &body, self.ignore);
@@ -284,14 +284,14 @@ impl<'a> Run<'a> {
         Ok(shortcomings(&self.names.fill_expect(&step.expect)?, &answer))
     }
 
-    async fn watch(&mut self, step: &Step, ask: &Ask) -> anyhow::Result<Answer> {
+    async fn watch(&mut self, step: &CaseStep, ask: &Ask) -> anyhow::Result<Answer> {
         let response = ask.open(&self.target.client).await?;
         let collect = Answer::watch(response, step.until, step.count);
         let (answer, ()) = tokio::join!(collect, Box::pin(self.steps(&step.meanwhile)));
         answer
     }
 
-    fn ask(&self, step: &Step) -> anyhow::Result<Ask> {
+    fn ask(&self, step: &CaseStep) -> anyhow::Result<Ask> {
         let (method, path, usual) = step.target().unwrap_or(("GET", "/", "application/json"));
         let body = step.body.as_ref().map(|body| self.names.fill_value(body)).transpose()?;
         let mut ask = request(method, &self.names.fill(path)?, body.as_ref());

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Parser, Subcommand};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use muster_sandbox::Sandbox;
-use muster_tests::behaviour::{self, Outcome, Table, Target};
+use muster_tests::behaviour::{self, CaseOutcome, Table, Target};
 
 /// The behaviour table of the Kubernetes API.
 #[derive(Parser)]
@@ -68,7 +68,7 @@ async fn main() -> anyhow::Result<ExitCode> {
                 Some(path) => (real(path).await?, None),
                 None => sandbox(None).await?,
             };
-            let each = |outcome: &Outcome| {
+            let each = |outcome: &CaseOutcome| {
                 report(outcome);
                 if show {
                     print_transcript(outcome);
@@ -119,7 +119,7 @@ fn list(tables: &[Table], filter: &str) {
     println!("{count} cases");
 }
 
-fn report(outcome: &Outcome) {
+fn report(outcome: &CaseOutcome) {
     let (area, name) = (&outcome.area, &outcome.name);
     if outcome.failures.is_empty() {
         println!("ok {:5.1} s  {area}: {name}", outcome.took.as_secs_f32());
@@ -130,7 +130,7 @@ fn report(outcome: &Outcome) {
 }
 
 /// Prints how one case differs; true if it does not.
-fn compare(real: &Outcome, ours: &Outcome) -> bool {
+fn compare(real: &CaseOutcome, ours: &CaseOutcome) -> bool {
     let difference = behaviour::difference(&real.transcript, &ours.transcript);
     if real.failures.is_empty() && ours.failures.is_empty() && difference.is_none() {
         println!("ok    {}: {}", real.area, real.name);
@@ -156,7 +156,7 @@ fn summary(results: impl Iterator<Item = bool>) -> usize {
     failed.len()
 }
 
-fn print_transcript(outcome: &Outcome) {
+fn print_transcript(outcome: &CaseOutcome) {
     println!("=== {}: {}", outcome.area, outcome.name);
     for entry in &outcome.transcript.entries {
         println!("--- {}\n{:#}", entry.title, entry.answer);

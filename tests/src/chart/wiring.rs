@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_coordinator::webhook::configure;
+use muster_coordinator::serving::webhook::configure;
 use serde_json::Value;
 
 use super::{Rendered, items, name, pods};
@@ -67,7 +67,13 @@ pub fn ports(rendered: &Rendered) -> Vec<String> {
             for port in items(&container["ports"]) {
                 let named = port["name"].as_str().unwrap_or_default();
                 known.insert(named.to_owned());
-                let listens = flag(&words, if named == "status" { "listen" } else { named });
+                // Trainer's clients know the port of its status server by that name.
+                let said = match named {
+                    "status" => "listen",
+                    "status-server" => "progress-server",
+                    other => other,
+                };
+                let listens = flag(&words, said);
                 if listens.is_none() || listens != port["containerPort"].as_u64() {
                     broken.push(format!("{program}: port {named} is not where it listens"));
                 }

@@ -15,7 +15,7 @@ use muster_agent::discover;
 use muster_agent::host::Host;
 use muster_agent::names;
 use muster_agent::problem::Problems;
-use muster_agent::run::{Agent, Settings};
+use muster_agent::run::{Agent, AgentSettings};
 use muster_hub::{Hub, What};
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
@@ -34,9 +34,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The seed's template for MindIE.
 const TEMPLATE: &str = "ascend-ranktable-template-mindie-role";
-/// The group.
 const GROUP: &str = "bench";
-/// Its file.
 const FILE: &str = "ranktable.json";
 /// An image that waits for nothing but its end: a thousand waiters would be a thousand threads of this process.
 const WAITER: &str = "waiter:bench";
@@ -84,7 +82,7 @@ pub struct Arrived {
     pub agents: Figures,
     /// From complete to each file's last change: its rename.
     pub files: Vec<Duration>,
-    /// The table.
+    /// The table as the file has it.
     pub table: Vec<u8>,
 }
 
@@ -115,13 +113,17 @@ impl<'a> Cluster<'a> {
         let directories = Directories::new(&Problems::default());
         let mut started = BTreeMap::new();
         for (node, root, token) in &tokens {
-            let discover =
-                discover::Settings { tools: None, ..discover::Settings::new(Host::at(root)) };
+            let discover = discover::DiscoverySettings {
+                tools: None,
+                ..discover::DiscoverySettings::new(Host::at(root))
+            };
             let mut link = world.agents()?.coordinator_with(node, token)?;
             link.address.clone_from(&address);
             let state = world.agents()?.state_of(node);
-            let settings =
-                Settings { coordinator: Some(link), ..Settings::new(node, discover, state) };
+            let settings = AgentSettings {
+                coordinator: Some(link),
+                ..AgentSettings::new(node, discover, state)
+            };
             let start = Agent::start(
                 settings,
                 world.client(),
@@ -145,7 +147,7 @@ impl<'a> Cluster<'a> {
         Ok(cluster)
     }
 
-    /// The hub.
+    /// The hub that the agents are connected to.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }

@@ -16,8 +16,8 @@ const REST: Duration = Duration::from_millis(5);
 
 /// What they have seen.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// Looks.
+pub struct ReadTable {
+    /// How often the reader read the file.
     pub looks: u64,
     /// Those that found another file than before, and read it.
     pub reads: u64,
@@ -31,7 +31,7 @@ pub struct Seen {
 #[derive(Debug)]
 pub struct Readers {
     stop: Arc<AtomicBool>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ReadTable>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -75,7 +75,7 @@ pub fn check(bytes: &[u8], ranks: usize) -> Result<(), String> {
 impl Readers {
     /// Begins to read these files.
     pub fn start(files: Vec<PathBuf>, ranks: usize) -> Self {
-        let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Seen>>::default());
+        let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<ReadTable>>::default());
         let reader = |file: PathBuf| {
             let (stop, seen) = (stop.clone(), seen.clone());
             std::thread::spawn(move || follow(&file, ranks, &stop, &seen))
@@ -85,7 +85,7 @@ impl Readers {
     }
 
     /// Ends them; what they have seen.
-    pub fn end(self) -> Seen {
+    pub fn end(self) -> ReadTable {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             if thread.join().is_err() {
@@ -96,7 +96,7 @@ impl Readers {
     }
 }
 
-fn follow(file: &Path, ranks: usize, stop: &AtomicBool, seen: &Mutex<Seen>) {
+fn follow(file: &Path, ranks: usize, stop: &AtomicBool, seen: &Mutex<ReadTable>) {
     let (mut newest, mut last, mut print) = (0, None::<Arc<[u8]>>, None);
     let second = PathBuf::from(format!("{}.generation", file.display()));
     while !stop.load(Ordering::Relaxed) {

@@ -16,7 +16,7 @@ pub struct Report {
 // === impl Report ===
 
 impl Report {
-    /// A headline.
+    /// Prints a headline.
     pub fn part(&self, title: &str) {
         println!("\n{title}");
     }
@@ -96,7 +96,7 @@ pub fn at(times: &[Duration], share: f64) -> Duration {
     times.get(((times.len() as f64 * share) as usize).min(last)).copied().unwrap_or_default()
 }
 
-/// In milliseconds.
+/// A time in milliseconds.
 pub fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

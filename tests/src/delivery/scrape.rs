@@ -24,7 +24,7 @@ impl Figures {
         Self(text.lines().filter(|line| !line.starts_with('#')).filter_map(sample).collect())
     }
 
-    /// Several together.
+    /// Adds the figures of several agents.
     pub fn sum(all: impl Iterator<Item = Self>) -> Self {
         let mut sum = Self::default();
         for (name, value) in all.flat_map(|one| one.0) {

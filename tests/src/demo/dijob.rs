@@ -24,7 +24,7 @@ const NAME: &str = "cartpole";
 const INDENT: usize = 8;
 
 /// Shows it. An error if the job does not succeed.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     world.create_object(manifest()?).await?;
     narrator.step("submitting docs/examples/dijob.yaml: a DI-engine job");
     narrator
@@ -105,8 +105,8 @@ fn asked() -> anyhow::Result<()> {
     let body = json!({"namespace": namespace, "coordinator": name,
         "collectors": {"replicas": 2, "cpus": "0.1", "memory": "32Mi"}, "learners": {"replicas": 1, "cpus": "0.1"}});
     let made = ask(&server, "POST", "/v1alpha1/replicas", &body.to_string())?;
-    say("asked for 2 collectors and 1 learner:");
-    addresses(&made).iter().for_each(|address| say(&format!("  {address}")));
+    print_line("asked for 2 collectors and 1 learner:");
+    addresses(&made).iter().for_each(|address| print_line(&format!("  {address}")));
     let target = format!("/v1alpha1/replicas?namespace={namespace}&coordinator={name}");
     let seen = ask(&server, "GET", &target, "{}")?;
     ensure!(count(&seen, "collectors") == 2 && count(&seen, "learners") == 1, "not all: {seen}");
@@ -114,13 +114,13 @@ fn asked() -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(2));
     let body = json!({"namespace": namespace, "coordinator": name, "collectors": {"replicas": 1}});
     let gone = ask(&server, "DELETE", "/v1alpha1/replicas", &body.to_string())?;
-    say("gave a collector back:");
-    addresses(&gone).iter().for_each(|address| say(&format!("  {address}")));
-    say("trained");
+    print_line("gave a collector back:");
+    addresses(&gone).iter().for_each(|address| print_line(&format!("  {address}")));
+    print_line("trained");
     Ok(())
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     let _unheard = writeln!(std::io::stdout(), "{text}");
 }
 

@@ -29,7 +29,7 @@ const HEAD: usize = 12;
 const INDENT: usize = 8;
 
 /// Shows how two pods of eight devices each get their table. An error if they do not.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     let manifest = manifest()?;
     narrator.step("submitting docs/examples/jobset.yaml: 2 pods x 8 NPUs that share a rank table");
     narrator.live("waiting for the table");

@@ -18,7 +18,7 @@ const GPU: &str = "nvidia.com/gpu";
 const INDENT: usize = 8;
 
 /// Shows it. An error if anything does not come as it must.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     let nodes = hosts(world).await?;
     let all = 8 * nodes as u32;
     world.queue("company", "", f64::from(all), -1.0).await?;

@@ -44,7 +44,7 @@ const ACTS: [Act; 3] = [
         path: "docs/examples/modelserving-mindie.yaml",
         manifest: include_str!("../../../docs/examples/modelserving-mindie.yaml"),
         what: "MindIE, a role of 2 pods x 8 NPUs on two nodes, one table",
-        shape: Shape::Seed,
+        shape: Shape::Short,
         name: "qwen-inference",
         groups: &["qwen-inference-worker"],
         pods: 2,
@@ -76,7 +76,7 @@ const ACTS: [Act; 3] = [
 ];
 
 /// Shows how the pods of three ModelServings get their tables. An error if they do not.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     for (at, act) in ACTS.iter().enumerate() {
         let manifest = manifest(act.manifest)?;
         narrator.step(&format!("submitting {}:\n{:8}{}", act.path, "", act.what));

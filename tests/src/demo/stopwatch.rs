@@ -97,7 +97,7 @@ impl<'a> Stopwatch<'a> {
                 let file = place(self.world, &lap.pod, self.file);
                 let group = lap.group().to_owned();
                 let [_, devices, record, written, _] = &mut lap.times;
-                if devices.is_none() && hub.vouched(node, &uid).is_some() {
+                if devices.is_none() && hub.agent_report(node, &uid).is_some() {
                     *devices = Some(start.elapsed());
                 }
                 *record = recorded.get(&group).copied();

@@ -63,7 +63,7 @@ pub(super) async fn open(narrator: &mut Narrator, port: u16, nodes: u32) -> anyh
 
 /// Shows nodes, a JobSet on its way to completion, which pod had which devices, another JobSet that gets its rank table,
 /// TrainJobs that run to their end, ModelServings that get their tables, a DIJob, and queues that compete.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     show_nodes(narrator, world).await?;
     agents::show(narrator, world).await?;
     world.create(MANIFEST).await?;
@@ -108,15 +108,15 @@ pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Resu
     for pod in &pods {
         ensure!(phase(pod) == "Succeeded", "pod {} is {}", pod.name_any(), phase(pod));
     }
-    ranktable::tell(narrator, world).await?;
+    ranktable::run(narrator, world).await?;
     narrator.plain("");
-    training::tell(narrator, world).await?;
+    training::run(narrator, world).await?;
     narrator.plain("");
-    serving::tell(narrator, world).await?;
+    serving::run(narrator, world).await?;
     narrator.plain("");
-    dijob::tell(narrator, world).await?;
+    dijob::run(narrator, world).await?;
     narrator.plain("");
-    scheduling::tell(narrator, world).await?;
+    scheduling::run(narrator, world).await?;
     narrator.plain("");
     show_commands(narrator, world).await
 }

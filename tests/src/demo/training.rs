@@ -45,7 +45,7 @@ const ACTS: [Act; 2] = [
 ];
 
 /// Shows both. An error if one of them does not complete, or finds something else than it should.
-pub(super) async fn tell(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
     if World::is_real() {
         narrator.step("TrainJobs are left out: their processes belong to the sandbox");
         return Ok(());

@@ -115,7 +115,7 @@ pub struct Args {
 /// Pods whose deletion is a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deleted {
-    /// Their namespace.
+    /// The namespace of the deleted pods.
     pub namespace: String,
     /// The label that they have, as a selector.
     pub label: String,

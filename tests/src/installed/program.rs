@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Order {
     /// What it is called in messages and logs.
     pub name: String,
-    /// The file.
+    /// The program's file.
     pub program: PathBuf,
-    /// Its flags.
+    /// The program's flags.
     pub flags: Vec<OsString>,
     /// How it finds the API server.
     pub kubeconfig: PathBuf,
@@ -107,7 +107,7 @@ impl Program {
         self.crashes.load(Ordering::Relaxed)
     }
 
-    /// Ends it.
+    /// Ends the program and waits for it.
     pub async fn stop(self) {
         self.stop.cancel();
         // A task that panicked has dropped its child, and so killed it.

@@ -19,7 +19,7 @@ use crate::world::{Seen, World, until};
 const PAGE: &str = "127.0.0.1:9641";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// It runs.
+/// A running agent.
 pub struct Agent {
     child: Child,
 }

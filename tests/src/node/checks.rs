@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// The results.
+/// What was checked, and how it went.
 #[derive(Debug, Default)]
 pub struct Checks {
     passed: usize,

@@ -44,7 +44,7 @@ impl Stage<'_> {
         let name = "p99 of tables by the agent is within 1 s of the last annotation";
         let (readers, last) = match self.rounds("agent").await {
             Ok((readers, times, last)) => {
-                let met = tell("into an emptyDir, by the agent", times) <= LIMIT;
+                let met = print_times("into an emptyDir, by the agent", times) <= LIMIT;
                 checks.add(name, if met { Ok(()) } else { Err(anyhow::anyhow!("it is not")) });
                 (readers, last)
             }
@@ -64,14 +64,17 @@ impl Stage<'_> {
         checks.add(
             name,
             touched.map(|(_, times, _)| {
-                tell("through a ConfigMap volume, the pod's annotations being touched", times);
+                print_times(
+                    "through a ConfigMap volume, the pod's annotations being touched",
+                    times,
+                );
             }),
         );
         let name = "the last table is also in a ConfigMap volume that is not touched";
         checks.add(
             name,
             slow.map(|times| {
-                tell("through a ConfigMap volume, not touched", times);
+                print_times("through a ConfigMap volume, not touched", times);
             }),
         );
     }
@@ -160,7 +163,7 @@ async fn arrival(
 }
 
 /// Prints the spread; what 99 of 100 are within.
-fn tell(what: &str, mut times: Vec<Duration>) -> Duration {
+fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     let [p50, p99, max] = [0.5, 0.99, 1.0].map(|share| at(&times, share));
     println!(

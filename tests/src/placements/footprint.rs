@@ -29,9 +29,9 @@ pub struct Memory {
     pub waiting: Resident,
 }
 
-/// In MiB.
+/// Resident memory in MiB.
 pub struct Resident {
-    /// Now.
+    /// At present.
     pub now: f64,
     /// The most that it was.
     pub most: f64,
@@ -49,9 +49,9 @@ pub async fn measure(program: &Path, nodes: u32) -> anyhow::Result<Memory> {
             fill(world, nodes).await?;
             let mut leader = start(world, program, "leader")?;
             until_led(world).await?;
-            let leading = look(&mut leader).await?;
+            let leading = resident(&mut leader).await?;
             let mut standby = start(world, program, "standby")?;
-            let waiting = look(&mut standby).await?;
+            let waiting = resident(&mut standby).await?;
             leader.kill().await?;
             standby.kill().await?;
             result = Some(Memory { leading, waiting });
@@ -183,7 +183,7 @@ async fn until_led(world: &World) -> anyhow::Result<()> {
 }
 
 /// Waits until it needs no more, and says how much that is.
-async fn look(child: &mut Child) -> anyhow::Result<Resident> {
+async fn resident(child: &mut Child) -> anyhow::Result<Resident> {
     let pid = child.id().context("it has ended")?;
     let mut before = 0.0;
     until("memory that grows no more", PATIENCE, async || {

@@ -21,7 +21,7 @@ pub const DEVICE: &str = "huawei.com/Ascend910";
 pub const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Makes pods.
+/// A load of pods.
 pub struct Load<'a> {
     world: &'a World,
     pods: Api<Pod>,

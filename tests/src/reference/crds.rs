@@ -23,7 +23,7 @@ const OTHERS: [&str; 14] = [
     "volumes",
 ];
 
-/// The page.
+/// The page's text.
 pub fn page() -> Result<String> {
     let mut files: Vec<_> = std::fs::read_dir(root().join("deploy/crds"))?
         .map(|file| Ok(file?.path()))

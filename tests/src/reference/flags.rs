@@ -4,7 +4,7 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::{cell, code, head, row};
 
-/// The page.
+/// The page's text.
 pub fn page() -> String {
     let mut text = head("Flags", "Every program, every command and every flag.");
     for program in [

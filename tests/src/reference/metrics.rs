@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, code, head, row};
 
-/// A metric.
+/// A metric as its program registers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metric {
     /// Counter, gauge or histogram.
@@ -45,7 +45,7 @@ pub fn read(page: &str) -> BTreeMap<String, Metric> {
     all.into_iter().map(|(name, metric)| (format!("{name}{}", end(&metric.kind)), metric)).collect()
 }
 
-/// The page.
+/// The page's text.
 pub fn page(programs: &[(&str, BTreeMap<String, Metric>)]) -> String {
     let mut text = head(
         "Metrics",

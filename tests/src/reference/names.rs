@@ -24,7 +24,7 @@ fn key(value: &str) -> bool {
         && name.chars().all(word)
 }
 
-/// The page.
+/// The page's text.
 pub fn page() -> Result<String> {
     let mut known: BTreeMap<String, (String, String)> = BTreeMap::new();
     let mut plain: BTreeMap<String, (String, String)> = BTreeMap::new();

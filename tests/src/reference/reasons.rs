@@ -7,26 +7,29 @@ use super::{cell, code, head, root, row, source};
 
 /// Where they are said.
 const PARTS: [(&str, &[&str]); 5] = [
-    ("Rank tables", &["coordinator/src/conditions.rs", "coordinator/src/events.rs"]),
+    (
+        "Rank tables",
+        &["coordinator/src/ranktables/conditions.rs", "coordinator/src/ranktables/events.rs"],
+    ),
     ("TrainJob", &["coordinator/pipeline/src/conditions.rs", "coordinator/pipeline/src/event.rs"]),
     (
         "ModelServing",
         &[
             "coordinator/modelserving/src/status.rs",
-            "coordinator/modelserving/src/dress.rs",
-            "coordinator/src/controllers/modelserving/tables.rs",
+            "coordinator/modelserving/src/table_mutator.rs",
+            "coordinator/src/workloads/modelserving/tables.rs",
         ],
     ),
     ("DIJob", &["coordinator/dijob/src/api.rs", "coordinator/dijob/src/names.rs"]),
     (
         "Scheduling",
         &[
-            "coordinator/src/placement/notes.rs",
-            "coordinator/src/placement/health.rs",
-            "coordinator/src/placement/transitions.rs",
-            "coordinator/src/placement/evict.rs",
+            "coordinator/src/scheduling/status_writer.rs",
+            "coordinator/src/scheduling/health.rs",
+            "coordinator/src/scheduling/transitions.rs",
+            "coordinator/src/scheduling/evict.rs",
             "coordinator/scheduler/state/src/evicted.rs",
-            "coordinator/src/placement/grouper.rs",
+            "coordinator/src/scheduling/grouper.rs",
         ],
     ),
 ];
@@ -78,7 +81,7 @@ fn dashed(word: &str) -> String {
     text
 }
 
-/// The page.
+/// The page's text.
 pub fn page() -> Result<String> {
     let mut text = head(
         "Conditions, phases and reasons",
@@ -97,7 +100,9 @@ pub fn page() -> Result<String> {
                     ("reason", _) if file.ends_with("names.rs") => "events",
                     ("reason", _) => "reason",
                     ("phase", _) => "phase",
-                    ("", _) if file.ends_with("dress.rs") || one.values[0] == "Placed" => "reason",
+                    ("", _) if file.ends_with("table_mutator.rs") || one.values[0] == "Placed" => {
+                        "reason"
+                    }
                     ("", _) if one.about.contains("a JobSet says") => "condition of the JobSet",
                     _ => "condition",
                 };

@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt};
 use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use muster_coordinator::controllers::ranktable;
+use muster_coordinator::ranktables;
 use muster_modelserving::shape::Shape;
 use muster_ranktable::inject::Injection;
 use muster_sandbox::hardware::Profile;
@@ -32,7 +32,7 @@ const AT_ONCE: usize = 16;
 /// How many of what.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// ModelServings.
+    /// How many ModelServings there are.
     pub servings: u32,
     /// Roles of each.
     pub roles: u32,
@@ -43,7 +43,7 @@ pub struct Load {
 // === impl Load ===
 
 impl Load {
-    /// All pods.
+    /// The number of pods of all ModelServings.
     pub fn all_pods(self) -> u32 {
         self.servings * self.roles * self.pods
     }
@@ -53,7 +53,7 @@ impl Load {
         self.all_pods().div_ceil(DEVICES)
     }
 
-    /// All tables.
+    /// The number of tables of all ModelServings.
     pub fn tables(self) -> usize {
         (self.servings * self.roles) as usize
     }
@@ -73,7 +73,7 @@ impl Load {
         let choices = Choices::default();
         let injection = Injection { agent_image: WAITER.to_owned(), ..choices.injection.clone() };
         // As they are shipped: with all agents on the same cores, a short lease would end for want of a turn.
-        let (lease, ranktable) = (Duration::from_secs(15), ranktable::Settings::default());
+        let (lease, ranktable) = (Duration::from_secs(15), ranktables::Settings::default());
         World::new()
             .lean_nodes_of(Profile::Ascend910b8, self.nodes())
             .containers(Containers::default().image(WAITER, waiter))

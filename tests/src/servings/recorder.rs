@@ -21,13 +21,13 @@ pub struct Recorder(Arc<Mutex<Vec<Write>>>);
 /// A request that changes something.
 #[derive(Clone, Debug)]
 pub struct Write {
-    /// How.
+    /// The request's method.
     pub method: Method,
     /// Where, with its query.
     pub target: String,
     /// How its body is written.
     pub content_type: Option<String>,
-    /// What.
+    /// The request's body.
     pub body: Bytes,
     /// What the API server answered, as soon as it has.
     pub status: Option<u16>,

@@ -20,10 +20,10 @@ pub const RUNTIME: &str = "torch-distributed";
 /// Requests at once.
 const AT_ONCE: usize = 16;
 
-/// How many.
+/// How many objects are created.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// TrainJobs.
+    /// How many TrainJobs there are.
     pub jobs: u32,
 }
 

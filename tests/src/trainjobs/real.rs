@@ -7,7 +7,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 
-use super::{Load, Run, measured, tell};
+use super::{Load, Run, fill, measured};
 use crate::delivery::report::Report;
 use crate::servings::recorder::Write;
 use crate::servings::replay::{self, Replayed};
@@ -23,7 +23,7 @@ pub async fn measure(load: Load, mut report: Report) -> anyhow::Result<bool> {
     let (done, refused): (Vec<Write>, Vec<Write>) =
         run.writes.iter().cloned().partition(Write::is_done);
     let (floor, count) = replayed(&run, &done).await?;
-    tell(&mut report, &run, &refused, &floor, count);
+    fill(&mut report, &run, &refused, &floor, count);
     let ratio = run.took.as_secs_f64() / floor.took.as_secs_f64();
     report.strict("all JobSets, against a loop of the same writes", ratio, LIMIT, "x");
     report.part("every TrainJob is touched, and nothing is to be done");

@@ -13,7 +13,7 @@ use muster_agent::directories::Directories;
 use muster_agent::discover;
 use muster_agent::host::Host;
 use muster_agent::problem::Problems;
-use muster_agent::run::{Agent, Settings};
+use muster_agent::run::{Agent, AgentSettings};
 use muster_agent::{link, names};
 use muster_program::log::LogLevel;
 use muster_sandbox::kubelet::NodeSpec;
@@ -111,7 +111,7 @@ impl World {
         self.agents()?.agents.get(node).with_context(|| format!("no agent on {node}"))
     }
 
-    /// The agents.
+    /// The agents of the world.
     pub fn agents(&self) -> anyhow::Result<&Agents> {
         self.agents.as_ref().context("this world was planned without agents")
     }
@@ -158,41 +158,49 @@ impl Agents {
     }
 
     /// How to reach the hub, with a token of the node.
-    pub async fn coordinator(&self, world: &World, node: &str) -> anyhow::Result<link::Settings> {
+    pub async fn coordinator(
+        &self,
+        world: &World,
+        node: &str,
+    ) -> anyhow::Result<link::LinkSettings> {
         self.coordinator_with(node, &world.agent_token(node, Some(names::AUDIENCE)).await?)
     }
 
     /// The same with a token that is there.
-    pub fn coordinator_with(&self, node: &str, token: &str) -> anyhow::Result<link::Settings> {
+    pub fn coordinator_with(&self, node: &str, token: &str) -> anyhow::Result<link::LinkSettings> {
         let file = self.folder.join(format!("{node}.token"));
         muster_sandbox::write_private(&file, token)?;
-        let mut settings = link::Settings::new(&self.address, self.folder.join("ca.crt"), file);
+        let mut settings = link::LinkSettings::new(&self.address, self.folder.join("ca.crt"), file);
         settings.backoff_most = self.pause.unwrap_or(settings.backoff_most);
         Ok(settings)
     }
 
-    /// Settings of the agent of a node.
+    /// AgentSettings of the agent of a node.
     pub async fn settings(
         &self,
         world: &World,
         node: &str,
         root: &Path,
-    ) -> anyhow::Result<Settings> {
-        let discover = discover::Settings::new(Host::at(root));
+    ) -> anyhow::Result<AgentSettings> {
+        let discover = discover::DiscoverySettings::new(Host::at(root));
         let state = self.state_of(node);
         let coordinator = Some(self.coordinator(world, node).await?);
         let listen = Some("127.0.0.1:0".parse()?);
-        Ok(Settings { coordinator, listen, ..Settings::new(node, discover, state) })
+        Ok(AgentSettings { coordinator, listen, ..AgentSettings::new(node, discover, state) })
     }
 
     /// Starts an agent that has the permissions of agents only.
-    pub async fn add(&mut self, world: &World, settings: Settings) -> anyhow::Result<()> {
+    pub async fn add(&mut self, world: &World, settings: AgentSettings) -> anyhow::Result<()> {
         let client = world.client_as(&world.agent_token(&settings.node, None).await?)?;
         self.add_with(client, settings).await
     }
 
     /// Starts an agent with this client.
-    pub async fn add_with(&mut self, client: Client, settings: Settings) -> anyhow::Result<()> {
+    pub async fn add_with(
+        &mut self,
+        client: Client,
+        settings: AgentSettings,
+    ) -> anyhow::Result<()> {
         let node = settings.node.clone();
         let (directories, log) = (self.directories.clone(), LogLevel::fixed());
         let agent = Agent::start(settings, client, directories, log, Problems::default()).await;

@@ -14,20 +14,20 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use muster_coordinator::certs::Names;
-use muster_coordinator::controllers::dijob;
-use muster_coordinator::controllers::ranktable::{self, Patience};
-use muster_coordinator::diserver::{self, Peers};
-use muster_coordinator::lead::{self, Standing};
 use muster_coordinator::names::LEASE;
-use muster_coordinator::placement;
+use muster_coordinator::ranktables::{self, Timeouts};
 use muster_coordinator::run::{Coordinator, Settings};
-use muster_coordinator::webhook::configure::Configuration;
-use muster_coordinator::webhook::scheduling::Rules;
+use muster_coordinator::scheduling;
+use muster_coordinator::scheduling::admission::Rules;
+use muster_coordinator::serving::certs::Names;
+use muster_coordinator::serving::webhook::configure::Configuration;
+use muster_coordinator::workloads::dijob;
+use muster_coordinator::workloads::dijob::server::{self, Peers};
 use muster_hub::{self as hub, Hub};
 use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
+use muster_runtime::election::{self, Leadership};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -72,7 +72,7 @@ pub struct Choices {
     /// How long a leader that has died stays the leader.
     pub lease: Duration,
     /// How tables are made.
-    pub ranktable: ranktable::Settings,
+    pub ranktable: ranktables::Settings,
     /// What pods get injected.
     pub injection: Injection,
     /// Streams, limits, times.
@@ -84,9 +84,11 @@ pub struct Choices {
     /// Whether trainers report their progress.
     pub reports: bool,
     /// How pods are placed.
-    pub placement: placement::Settings,
+    pub placement: scheduling::Settings,
     /// What is refused of queues, PodGroups and pods.
     pub admission: Rules,
+    /// The plugins that make objects of TrainJobs.
+    pub plugins: muster_pipeline::Registry,
     /// Which TrainJobs keep their runtimes.
     pub runtime_holds: HoldRule,
     /// The scheduler of TrainJobs' pods that name none.
@@ -108,14 +110,14 @@ pub struct Running {
 impl Default for Choices {
     fn default() -> Self {
         let injection = Injection { agent_image: AGENT_IMAGE.to_owned(), ..Injection::default() };
-        let patience = Patience {
+        let timeouts = Timeouts {
             missing: Duration::from_secs(2),
             late: Duration::from_secs(2),
-            ..Patience::default()
+            ..Timeouts::default()
         };
         Self {
             lease: Duration::from_secs(3),
-            ranktable: ranktable::Settings { patience, ..ranktable::Settings::default() },
+            ranktable: ranktables::Settings { timeouts, ..ranktables::Settings::default() },
             injection,
             streams: hub::Settings::default(),
             pause: None,
@@ -124,8 +126,9 @@ impl Default for Choices {
                 ..dijob::Settings::default()
             },
             reports: false,
-            placement: placement::Settings::default(),
+            placement: scheduling::Settings::default(),
             admission: Rules::default(),
+            plugins: muster_pipeline::Registry::standard(),
             runtime_holds: HoldRule::default(),
             default_scheduler: None,
         }
@@ -308,7 +311,7 @@ impl World {
         Ok(number)
     }
 
-    /// The coordinators.
+    /// The coordinators of the world.
     pub fn coordinators(&self) -> anyhow::Result<&Coordinators> {
         self.coordinators.as_ref().context("this world was planned without coordinators")
     }
@@ -328,7 +331,7 @@ impl World {
             if holder != Some(&identity) {
                 break;
             }
-            let free = lead::record::released(&lease);
+            let free = election::record::released(&lease);
             match leases.replace(LEASE, &PostParams::default(), &free).await {
                 Err(kube::Error::Api(refused)) if refused.code == 409 => {}
                 written => return written.map(drop).context("the Lease of one that is dead"),
@@ -358,6 +361,7 @@ impl Coordinators {
             reports,
             placement,
             admission,
+            plugins,
             runtime_holds,
             default_scheduler,
         } = self.settings.clone();
@@ -365,14 +369,14 @@ impl Coordinators {
         let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         Settings {
             namespace: NAMESPACE.to_owned(),
-            identity: lead::identity(ACCOUNT),
+            identity: election::identity(ACCOUNT),
             lease,
             hub: anywhere,
             hub_address: None,
             streams,
             webhooks: anywhere,
             listen: anywhere,
-            reports: reports.then_some(anywhere),
+            progress: reports.then_some(anywhere),
             names: Names::of_service(ACCOUNT, NAMESPACE, ["localhost", "127.0.0.1"]),
             agents: vec![format!("system:serviceaccount:{NAMESPACE}:{}", super::agents::ACCOUNT)],
             template_namespace: muster_ranktable::NAMESPACE.to_owned(),
@@ -381,12 +385,13 @@ impl Coordinators {
             dijob,
             placement,
             admission,
+            plugins,
             runtime_holds,
             default_scheduler,
-            diserver: diserver::Settings {
+            diserver: server::Settings {
                 listen: anywhere,
                 peers: self.peers.clone(),
-                ..diserver::Settings::default()
+                ..server::Settings::default()
             },
         }
     }
@@ -458,13 +463,13 @@ impl Drop for Coordinators {
 // === impl Running ===
 
 impl Running {
-    /// The coordinator.
+    /// The coordinator that runs.
     pub fn coordinator(&self) -> &Coordinator {
         &self.coordinator
     }
 
     /// Whether it leads.
     pub fn leads(&self) -> bool {
-        matches!(&*self.coordinator.standing().borrow(), Standing::Leading(_))
+        matches!(&*self.coordinator.leadership().borrow(), Leadership::Leading(_))
     }
 }

@@ -53,7 +53,7 @@ impl World {
 // === impl Caller ===
 
 impl Caller {
-    /// Connects.
+    /// Connects to the DI server.
     pub async fn new(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("the DI server")?;
         stream.set_nodelay(true)?;

@@ -36,7 +36,7 @@ pub struct Guillotine {
 
 #[derive(Debug, Default)]
 struct State {
-    necks: usize,
+    writers: usize,
     chosen: Option<(usize, Side)>,
     writes: Vec<String>,
     fallen: Option<usize>,
@@ -96,39 +96,39 @@ impl Guillotine {
     /// The next client's number, from 0, and the client.
     pub fn client(self: &Arc<Self>, client: Client) -> (usize, Client) {
         let mut state = self.state.lock();
-        let neck = state.necks;
-        state.necks += 1;
+        let writer = state.writers;
+        state.writers += 1;
         let own = self.clone();
         let namespace = client.default_namespace().to_owned();
         let service =
-            tower::service_fn(move |request| own.clone().pass(neck, client.clone(), request));
-        (neck, Client::new(service, namespace))
+            tower::service_fn(move |request| own.clone().pass(writer, client.clone(), request));
+        (writer, Client::new(service, namespace))
     }
 
     async fn pass(
         self: Arc<Self>,
-        neck: usize,
+        writer: usize,
         client: Client,
         request: Request<Body>,
     ) -> kube::Result<Response<Body>> {
-        match self.judge(neck, &request) {
+        match self.judge(writer, &request) {
             Fate::Pass => client.send(request).await,
             Fate::Before => std::future::pending().await,
             Fate::After => {
                 let _unseen = client.send(request).await;
-                self.state.lock().fall(neck);
+                self.state.lock().fall(writer);
                 self.fell.notify_one();
                 std::future::pending().await
             }
         }
     }
 
-    fn judge(&self, neck: usize, request: &Request<Body>) -> Fate {
+    fn judge(&self, writer: usize, request: &Request<Body>) -> Fate {
         if request.method() == Method::GET {
             return Fate::Pass;
         }
         let mut state = self.state.lock();
-        if state.dead.contains(&neck) {
+        if state.dead.contains(&writer) {
             return Fate::Before;
         }
         let path = request.uri().path();
@@ -146,7 +146,7 @@ impl Guillotine {
                 state.chosen = None;
                 match side {
                     Side::Before => {
-                        state.fall(neck);
+                        state.fall(writer);
                         self.fell.notify_one();
                         Fate::Before
                     }
@@ -161,8 +161,8 @@ impl Guillotine {
 // === impl State ===
 
 impl State {
-    fn fall(&mut self, neck: usize) {
-        self.dead.insert(neck);
-        self.fallen = Some(neck);
+    fn fall(&mut self, writer: usize) {
+        self.dead.insert(writer);
+        self.fallen = Some(writer);
     }
 }

@@ -116,7 +116,7 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "default-scheduler",
         "scheduler-shard",
         "block-nvidia-visible-devices",
-        "status-server",
+        "progress-server",
     ];
     let real = open(&muster_coordinator::args::Args::command(), &charts);
     assert_eq!(

@@ -34,7 +34,6 @@ pub fn job(name: &str, policy: &str) -> Value {
             "collector": replica("ding"), "learner": replica("ding")}})
 }
 
-/// An AggregatorConfig.
 pub fn config() -> Value {
     json!({"apiVersion": "diengine.opendilab.org/v1alpha1", "kind": "AggregatorConfig",
         "metadata": {"name": "aggregator-config"}, "spec": {"aggregator": replica("ding")}})

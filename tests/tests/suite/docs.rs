@@ -1,5 +1,7 @@
 //! What the documentation says is so: flags, metrics, reasons, examples, links, and the reference that is made of the code.
 
+mod architecture;
+mod links;
 mod reference;
 
 use std::collections::BTreeSet;
@@ -11,11 +13,16 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::ResourceExt;
 use kube::api::ListParams;
 use muster_coordinator::args::Args;
-use muster_coordinator::conditions::reason;
-use muster_coordinator::controllers::ranktable::{self, metrics::Reason};
-use muster_coordinator::controllers::{dijob, modelserving, trainjob};
-use muster_coordinator::placement::{self, grouper};
-use muster_coordinator::{diserver, events, lead, reports, webhook};
+use muster_coordinator::ranktables::conditions::reason;
+use muster_coordinator::ranktables::events;
+use muster_coordinator::ranktables::{self, metrics::Reason};
+use muster_coordinator::scheduling::{self, grouper};
+use muster_coordinator::serving::webhook;
+use muster_coordinator::workloads::dijob::server;
+use muster_coordinator::workloads::trainjob::progress;
+use muster_coordinator::workloads::{modelserving, trainjob};
+use muster_runtime::election;
+use muster_runtime::{ObjectMetrics, ReconcileMetrics};
 use muster_scheduler_state::Outcome;
 use muster_tests::World;
 use muster_tests::world::{Seen, table_file};
@@ -87,7 +94,7 @@ fn the_reasons_of_conditions_and_events_in_the_docs_are_those_of_the_controller(
     let conditions: BTreeSet<String> =
         set(&reason::READY).union(&set(&reason::DELIVERY)).cloned().collect();
     assert_eq!(names(&rows(&text, "## Conditions")), conditions);
-    assert_eq!(names(&rows(&text, "## Events")), set(&events::reason::ALL));
+    assert_eq!(names(&rows(&text, "## Events")), set(&events::ALL));
     Ok(())
 }
 
@@ -117,11 +124,11 @@ fn the_conditions_of_a_model_serving_in_the_docs_are_those_of_the_controller() -
 
 /// Each row of the table names a file and tests in it.
 #[test]
-fn the_tests_of_the_seeds_plan_are_there() -> Result<()> {
+fn the_tests_of_the_test_plan_are_there() -> Result<()> {
     let text = read("docs/modelserving.md")?;
     let place = regex::Regex::new(r"\]\(\.\./([^)]+)\)")?;
     let word = regex::Regex::new("`([a-z0-9_]+)`")?;
-    let table = text.lines().skip_while(|line| *line != "## The seed's test plan");
+    let table = text.lines().skip_while(|line| *line != "## Test plan");
     let (mut missing, mut found) = (Vec::new(), 0);
     for row in table.filter(|line| line.starts_with('|') && line.contains("](")) {
         let file = &place.captures(row).context("no file")?[1];
@@ -156,39 +163,44 @@ fn the_templates_in_the_docs_are_those_that_are_shipped() -> Result<()> {
 /// Everything that is counted, also what has not happened yet and is therefore not shown.
 fn counted() -> Result<String> {
     let mut registry = Registry::default();
-    let tables = ranktable::Metrics::default();
+    let reconciles = muster_runtime::ReconcileMetrics::default();
+    reconciles.reconciled("any", "any", std::time::Duration::ZERO);
+    reconciles.register(&mut registry);
+    let tables = ranktables::Metrics::default();
     tables.errors.get_or_create(&Reason { reason: "any" }).inc();
-    tables.parts.get_or_create(&ranktable::metrics::MAKE).observe(0.0);
+    tables.parts.get_or_create(&ranktables::metrics::MAKE).observe(0.0);
     tables.register(&mut registry);
     let servings = modelserving::Metrics::default();
-    let write = modelserving::metrics::Write { verb: "any", kind: "any" };
-    servings.writes.get_or_create(&write).inc();
-    servings.errors.get_or_create(&modelserving::metrics::Reason { reason: "any" }).inc();
+    servings.objects.wrote("any", "any");
+    servings.objects.failed("any");
     servings.register(&mut registry);
-    let jobs = dijob::Metrics::default();
+    let reconciled = ReconcileMetrics::default();
+    reconciled.reconciled("any", "any", std::time::Duration::ZERO);
+    reconciled.register(&mut registry);
+    let jobs = ObjectMetrics::default();
     jobs.wrote("any", "any");
     jobs.failed("any");
-    jobs.register(&mut registry);
-    let server = diserver::Metrics::default();
+    jobs.register(&mut registry, "muster_dijob", "DIJobs");
+    let server = server::Metrics::default();
     server.answered("any", 200, std::time::Duration::ZERO);
-    let any = diserver::metrics::Replica { role: "any" };
+    let any = server::metrics::Replica { role: "any" };
     server.made.get_or_create(&any).inc();
     server.deleted.get_or_create(&any).inc();
     server.register(&mut registry);
     let jobs = trainjob::Metrics::default();
-    jobs.wrote("any", "any");
-    jobs.failed("any");
+    jobs.objects.wrote("any", "any");
+    jobs.objects.failed("any");
     jobs.register(&mut registry);
     let grouping = grouper::Metrics::default();
     grouping.saw("any");
     grouping.wrote("any", "any");
     grouping.read("any", "any");
     grouping.register(&mut registry);
-    let placement = placement::Metrics::default();
+    let placement = scheduling::Metrics::default();
     placement.bound(&Outcome::Done);
     placement.evicted(&Outcome::Done);
     placement.waits("any");
-    placement.struck(0);
+    placement.faulted(0);
     placement.restarts("any");
     placement.asked_for_usage(true);
     placement.register(&mut registry);
@@ -197,11 +209,11 @@ fn counted() -> Result<String> {
     streams.refused_streams.get_or_create(&any).inc();
     streams.refused_orders.get_or_create(&any).inc();
     streams.register(&mut registry);
-    let election = lead::Metrics::default();
-    election.errors.get_or_create(&lead::metrics::Reason { reason: "any" }).inc();
+    let election = election::Metrics::default();
+    election.errors.get_or_create(&election::metrics::Reason { reason: "any" }).inc();
     election.register(&mut registry);
-    let told = reports::Metrics::default();
-    told.requests.get_or_create(&reports::metrics::Status { status: 200 }).inc();
+    let told = progress::Metrics::default();
+    told.requests.get_or_create(&progress::metrics::Status { status: 200 }).inc();
     told.register(&mut registry);
     let hooks = webhook::metrics::Metrics::default();
     hooks.count("any", "any");
@@ -300,7 +312,7 @@ async fn the_examples_in_the_docs_get_their_tables() -> Result<()> {
                     .until(&format!("{group} delivered"), async || {
                         let all = events.list(&ListParams::default()).await?.items;
                         let ours = all.iter().any(|event| {
-                            event.reason.as_deref() == Some(events::reason::DELIVERED)
+                            event.reason.as_deref() == Some(events::DELIVERED)
                                 && event.involved_object.name.as_deref() == Some(group)
                         });
                         Ok(if ours { Seen::Yes(()) } else { Seen::NotYet("no event".to_owned()) })
@@ -341,57 +353,6 @@ async fn the_model_servings_in_the_docs_get_their_tables() -> Result<()> {
         .await
 }
 
-#[test]
-fn links_between_the_docs_lead_somewhere() -> Result<()> {
-    let link = regex::Regex::new(r"\]\(([^)#:]+)(?:#([^)]*))?\)")?;
-    let mut broken = Vec::new();
-    for page in &pages()? {
-        let text = read(page)?;
-        let folder = root().join(page).parent().context("no folder")?.to_owned();
-        for found in link.captures_iter(&text) {
-            let target = folder.join(&found[1]);
-            let anchor = found.get(2).map_or("", |anchor| anchor.as_str());
-            let there = match anchor.is_empty() {
-                true => target.exists(),
-                false => std::fs::read_to_string(&target).is_ok_and(|text| has(&text, anchor)),
-            };
-            if !there {
-                broken.push(format!("{page}: {}", &found[0]));
-            }
-        }
-    }
-    assert!(broken.is_empty(), "{broken:#?}");
-    Ok(())
-}
-
-/// Every page that people read.
-fn pages() -> Result<Vec<String>> {
-    let mut all = vec!["README.md".to_owned(), "hack/cluster/README.md".to_owned()];
-    for folder in ["docs", "docs/adr", "docs/reference"] {
-        for file in std::fs::read_dir(root().join(folder))? {
-            let name = file?.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".md") {
-                all.push(format!("{folder}/{name}"));
-            }
-        }
-    }
-    all.sort();
-    Ok(all)
-}
-
-#[test]
-fn the_index_leads_to_every_page() -> Result<()> {
-    let index = read("docs/README.md")?;
-    let missing: Vec<String> = pages()?
-        .into_iter()
-        .filter_map(|page| page.strip_prefix("docs/").map(str::to_owned))
-        .filter(|page| page != "README.md" && !page.starts_with("adr/"))
-        .filter(|page| !index.contains(&format!("]({page})")))
-        .collect();
-    assert!(missing.is_empty(), "docs/README.md has no link to {missing:?}");
-    Ok(())
-}
-
 /// `docs/operations.md` says what to do about each alert. `suite::chart` compares their metrics with what is counted.
 #[test]
 fn every_alert_is_explained() -> Result<()> {
@@ -409,12 +370,4 @@ fn every_alert_is_explained() -> Result<()> {
     }
     assert!(seen > 5 && wrong.is_empty(), "{seen} alerts; {wrong:#?}");
     Ok(())
-}
-
-/// Whether a page has a heading with this anchor.
-fn has(text: &str, anchor: &str) -> bool {
-    text.lines().filter(|line| line.starts_with('#')).any(|line| {
-        let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
-        title.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).eq(anchor.chars())
-    })
 }

@@ -140,13 +140,13 @@ async fn a_seed_role_of_two_nodes_gets_its_table_as_the_seed_shows() -> Result<(
             let map = maps.get(name).await?;
             assert_eq!(serde_json::from_str::<Value>(table(&map))?, expected());
             let (reason, message) = world
-                .serving_is(Shape::Seed, "qwen-inference", "RanktableReady", "True")
+                .serving_is(Shape::Short, "qwen-inference", "RanktableReady", "True")
                 .await?;
             assert_eq!(
                 (reason.as_str(), message.as_str()),
                 ("Published", "1 of 1 rank groups have their table")
             );
-            world.serving_is(Shape::Seed, "qwen-inference", "Available", "True").await?;
+            world.serving_is(Shape::Short, "qwen-inference", "Available", "True").await?;
             Ok(())
         })
         .await
@@ -277,14 +277,14 @@ async fn a_replaced_pod_and_a_scaled_role_make_new_generations() -> Result<()> {
             assert_eq!(before.intersection(&uids(&after)).count(), 1, "only one was replaced");
 
             let replicas = [("/spec/roles/0/replicas", json!(3))];
-            change(world, Shape::Seed, "grow", &replicas).await?;
+            change(world, Shape::Short, "grow", &replicas).await?;
             let third =
                 delivered(world, "grow-worker", super::ranktable::generation(&second) + 1).await?;
             assert_eq!(ranks(table(&third))?.len(), 6);
             assert_eq!(read(world, "grow-worker", 3).await?, 6);
 
             let replicas = [("/spec/roles/0/replicas", json!(1))];
-            change(world, Shape::Seed, "grow", &replicas).await?;
+            change(world, Shape::Short, "grow", &replicas).await?;
             let last =
                 delivered(world, "grow-worker", super::ranktable::generation(&third) + 1).await?;
             assert_eq!(ranks(table(&last))?.len(), 2);
@@ -308,12 +308,12 @@ async fn bad_input_is_named_and_the_others_go_on() -> Result<()> {
             assert_eq!(read(world, "good-worker", 1).await?, 1);
 
             let (reason, message) =
-                world.serving_is(Shape::Seed, "lost", "RanktableReady", "False").await?;
+                world.serving_is(Shape::Short, "lost", "RanktableReady", "False").await?;
             assert_eq!(reason, "TemplateInvalid");
             assert!(message.contains("no-such-template"), "{message}");
-            world.serving_is(Shape::Seed, "lost", "Failed", "True").await?;
+            world.serving_is(Shape::Short, "lost", "Failed", "True").await?;
             let (reason, message) =
-                world.serving_is(Shape::Seed, "level", "RanktableReady", "False").await?;
+                world.serving_is(Shape::Short, "level", "RanktableReady", "False").await?;
             assert_eq!(reason, "InvalidLevel");
             assert!(message.contains("rack") && message.contains("role or group"), "{message}");
             let told = event(world, "RanktableGenerationFailed").await?;
@@ -322,9 +322,9 @@ async fn bad_input_is_named_and_the_others_go_on() -> Result<()> {
 
             // Somebody mends them.
             let path = "/metadata/annotations/kthena.io~1ranktable-template";
-            change(world, Shape::Seed, "lost", &[(path, json!(TEMPLATE))]).await?;
+            change(world, Shape::Short, "lost", &[(path, json!(TEMPLATE))]).await?;
             assert_eq!(read(world, "lost-worker", 1).await?, 1);
-            world.serving_is(Shape::Seed, "lost", "Failed", "False").await?;
+            world.serving_is(Shape::Short, "lost", "Failed", "False").await?;
 
             // What no table can come of is refused at once, with the field.
             let long = seed(
@@ -374,7 +374,7 @@ async fn templates_sizes_and_annotations_that_are_wrong_are_named_and_other_role
             world.create_object(large).await?;
 
             let world = &*world;
-            let why = |name| world.serving_is(Shape::Seed, name, "Failed", "True");
+            let why = |name| world.serving_is(Shape::Short, name, "Failed", "True");
             let (reason, message) = why("broken").await?;
             assert_eq!(reason, "TemplateInvalid");
             ensure!(

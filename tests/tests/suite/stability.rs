@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use muster_coordinator::controllers::ranktable::{Settings, Truth};
+use muster_coordinator::ranktables::{DeviceSource, Settings};
 use muster_tests::World;
 use muster_tests::world::coordinators::Choices;
 use muster_tests::world::{HOLD, Seen};
@@ -50,7 +50,7 @@ async fn ranks(world: &World, with: &str) -> Result<BTreeMap<String, u32>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn survivors_keep_their_ranks_also_under_another_coordinator() -> Result<()> {
     let defaults = Choices::default();
-    let ranktable = Settings { truth: Truth::Annotation, ..defaults.ranktable };
+    let ranktable = Settings { devices: DeviceSource::Annotation, ..defaults.ranktable };
     let plan =
         World::new().nodes(1).coordinators(1).choices(Choices { ranktable, ..Choices::default() });
     plan.run(async |world| {

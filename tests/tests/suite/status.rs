@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use kube::api::DeleteParams;
-use muster_coordinator::controllers::modelserving::shown::ServingStatus;
+use muster_coordinator::workloads::modelserving::view::ServingStatus;
 use muster_modelserving::shape::Shape;
 use muster_tests::World;
 use muster_tests::world::{HOLD, Seen};
@@ -54,7 +54,7 @@ async fn the_leader_says_how_model_servings_stand_until_they_are_gone() -> Resul
             })
             .await?;
             let expected = ServingStatus {
-                api_version: Shape::Seed.api_version(),
+                api_version: Shape::Short.api_version(),
                 namespace: world.namespace().to_owned(),
                 name: "good".to_owned(),
                 groups: 1,
@@ -69,7 +69,7 @@ async fn the_leader_says_how_model_servings_stand_until_they_are_gone() -> Resul
             assert!(trouble.contains("no-such-template"), "{trouble}");
             assert_eq!((all[1].pods, all[1].rank_groups), (0, 0));
 
-            let api = world.servings(Shape::Seed);
+            let api = world.servings(Shape::Short);
             api.delete("good", &DeleteParams::background()).await?;
             shown(world, "one of them", |all| all.len() == 1 && all[0].name == "lost").await?;
             Ok(())

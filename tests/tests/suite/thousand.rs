@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use muster_agent::discover;
 use muster_agent::host::Host;
 use muster_agent::names;
-use muster_agent::run::Settings;
+use muster_agent::run::AgentSettings;
 use muster_hub::Hub;
 use muster_proto::device::{Health, Vendor};
 use muster_sandbox::hardware::Profile;
@@ -67,13 +67,13 @@ async fn a_thousand_agents_report_and_a_fault_is_known_at_the_hub_at_once() -> R
             let start = Instant::now();
             let agents = world.agents_mut()?;
             for (node, token) in nodes.iter().zip(&tokens) {
-                let discover = discover::Settings {
+                let discover = discover::DiscoverySettings {
                     tools: None,
-                    ..discover::Settings::new(Host::at(folder.join(node)))
+                    ..discover::DiscoverySettings::new(Host::at(folder.join(node)))
                 };
                 let coordinator = Some(agents.coordinator_with(node, token)?);
                 let state = agents.state_of(node);
-                let settings = Settings { coordinator, ..Settings::new(node, discover, state) };
+                let settings = AgentSettings { coordinator, ..AgentSettings::new(node, discover, state) };
                 agents.add_with(client.clone(), settings).await?;
             }
             world

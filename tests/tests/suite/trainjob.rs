@@ -5,6 +5,7 @@ mod finalizers;
 pub mod groups;
 mod hands;
 mod once;
+mod plugins;
 mod refusals;
 mod reports;
 mod resync;

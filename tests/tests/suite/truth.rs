@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Patch, PatchParams};
-use muster_coordinator::controllers::ranktable::{Settings, Truth};
+use muster_coordinator::ranktables::{DeviceSource, Settings};
 use muster_ranktable::inject::{Delivery, Injection};
 use muster_tests::World;
 use muster_tests::world::coordinators::Choices;
@@ -36,7 +36,7 @@ pub fn expected() -> Value {
 pub fn as_the_seed_has_it() -> Choices {
     let defaults = Choices::default();
     Choices {
-        ranktable: Settings { truth: Truth::Annotation, ..defaults.ranktable },
+        ranktable: Settings { devices: DeviceSource::Annotation, ..defaults.ranktable },
         injection: Injection { delivery: Delivery::ConfigMap, ..defaults.injection },
         ..Choices::default()
     }

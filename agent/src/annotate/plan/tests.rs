@@ -23,9 +23,9 @@ fn pods(all: &[(PodRef, Option<&str>, bool)]) -> PodMap {
     all.iter().map(meta).collect()
 }
 
-fn refused(code: u16, seconds: u64) -> Outcome {
+fn refused(code: u16, seconds: u64) -> WriteOutcome {
     let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds));
-    Outcome::Refused(Refusal { code, reason: "x", message: String::new(), retry_after })
+    WriteOutcome::Refused(ApiError { code, reason: "x", message: String::new(), retry_after })
 }
 
 #[test]
@@ -35,7 +35,11 @@ fn an_annotation_that_says_the_same_is_never_written() {
     let spaced = serde_json::to_string_pretty(&table("s")).unwrap();
     for text in [table("s").write(), spaced] {
         let mut plan = Plan::default();
-        plan.want(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), Some(&text), false)]), now);
+        plan.set_desired(
+            vec![(a.clone(), table("s"))],
+            &pods(&[(a.clone(), Some(&text), false)]),
+            now,
+        );
         assert_eq!((plan.due(8, now), plan.next()), (vec![], None));
     }
 }
@@ -48,7 +52,7 @@ fn a_pod_that_goes_or_has_another_uid_is_never_written() {
         [pods(&[(a.clone(), None, true)]), pods(&[(pod("a", "2"), None, false)]), pods(&[])]
     {
         let mut plan = Plan::default();
-        plan.want(vec![(a.clone(), table("s"))], &there, now);
+        plan.set_desired(vec![(a.clone(), table("s"))], &there, now);
         assert_eq!(plan.due(8, now), []);
     }
 }
@@ -59,15 +63,18 @@ fn what_was_written_is_not_written_again_while_the_watch_lags() {
     let a = pod("a", "1");
     let mut plan = Plan::default();
     let before = pods(&[(a.clone(), None, false)]);
-    plan.want(vec![(a.clone(), table("s"))], &before, now);
+    plan.set_desired(vec![(a.clone(), table("s"))], &before, now);
     assert_eq!(plan.due(8, now), [Write { pod: a.clone(), text: table("s").write() }]);
     assert_eq!(plan.due(8, now), [], "it is under way");
-    assert_eq!(plan.done(&a, &Outcome::Applied, now), Some(now));
-    plan.want(vec![(a.clone(), table("s"))], &before, now);
+    assert_eq!(plan.done(&a, &WriteOutcome::Applied, now), Some(now));
+    plan.set_desired(vec![(a.clone(), table("s"))], &before, now);
     assert_eq!(plan.due(8, now), []);
     let text = table("s").write();
-    let gone =
-        plan.want(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), Some(&text), false)]), now);
+    let gone = plan.set_desired(
+        vec![(a.clone(), table("s"))],
+        &pods(&[(a.clone(), Some(&text), false)]),
+        now,
+    );
     assert_eq!((gone, plan.next()), (vec![a], None));
 }
 
@@ -76,10 +83,10 @@ fn somebody_elses_value_is_put_right() {
     let now = Instant::now();
     let a = pod("a", "1");
     let mut plan = Plan::default();
-    plan.want(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), None, false)]), now);
+    plan.set_desired(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), None, false)]), now);
     plan.due(8, now);
-    plan.done(&a, &Outcome::Applied, now);
-    plan.want(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), Some("{}"), false)]), now);
+    plan.done(&a, &WriteOutcome::Applied, now);
+    plan.set_desired(vec![(a.clone(), table("s"))], &pods(&[(a.clone(), Some("{}"), false)]), now);
     assert_eq!(plan.due(8, now).len(), 1);
 }
 
@@ -89,11 +96,11 @@ fn a_text_that_changes_while_it_is_written_is_written_again() {
     let a = pod("a", "1");
     let there = pods(&[(a.clone(), None, false)]);
     let mut plan = Plan::default();
-    plan.want(vec![(a.clone(), table("s"))], &there, now);
+    plan.set_desired(vec![(a.clone(), table("s"))], &there, now);
     plan.due(8, now);
-    plan.want(vec![(a.clone(), table("t"))], &there, now);
+    plan.set_desired(vec![(a.clone(), table("t"))], &there, now);
     assert_eq!(plan.due(8, now), []);
-    assert_eq!(plan.done(&a, &Outcome::Applied, now), None);
+    assert_eq!(plan.done(&a, &WriteOutcome::Applied, now), None);
     assert_eq!(plan.due(8, now), [Write { pod: a, text: table("t").write() }]);
 }
 
@@ -106,10 +113,10 @@ fn a_refused_write_comes_again_later_and_not_before_the_api_asked() {
         (refused(409, 0), Duration::from_millis(150)),
         (refused(429, 7), Duration::from_secs(7)),
         (refused(403, 0), FORBIDDEN),
-        (Outcome::Late, Duration::from_millis(150)),
+        (WriteOutcome::Late, Duration::from_millis(150)),
     ] {
         let mut plan = Plan::default();
-        plan.want(vec![(a.clone(), table("s"))], &there, now);
+        plan.set_desired(vec![(a.clone(), table("s"))], &there, now);
         plan.due(8, now);
         assert_eq!(plan.done(&a, &outcome, now), None);
         let next = plan.next().unwrap();
@@ -125,7 +132,7 @@ fn only_so_many_are_taken_and_none_is_forgotten() {
     let all: Vec<PodRef> = (0..20).map(|number| pod(&format!("p{number:02}"), "u")).collect();
     let there: Vec<_> = all.iter().map(|pod| (pod.clone(), None, false)).collect();
     let mut plan = Plan::default();
-    plan.want(all.iter().map(|pod| (pod.clone(), table("s"))).collect(), &pods(&there), now);
+    plan.set_desired(all.iter().map(|pod| (pod.clone(), table("s"))).collect(), &pods(&there), now);
     let taken: Vec<usize> = (0..4).map(|_| plan.due(8, now).len()).collect();
     assert_eq!(taken, [8, 8, 4, 0]);
 }

@@ -1,6 +1,6 @@
 //! Asking the vendor's tools, without letting one that misbehaves cost more than it must.
 //!
-//! One trouble per tool and topic is told, with the devices it befell. A topic is first asked of two devices; when
+//! One error per tool and topic is reported, with the devices that had it. A topic is first asked of two devices; when
 //! one has answered the others follow at once. After a time-out nobody else is asked the same in this look, so
 //! a tool that hangs costs one time limit and not one per device.
 
@@ -29,7 +29,7 @@ pub struct Ask<'a> {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+pub enum AskError {
     /// The tool gave none.
     #[error(transparent)]
     Tool(#[from] ToolError),
@@ -40,16 +40,16 @@ pub enum Trouble {
 
 /// Everything that went wrong, each tool and topic once.
 #[derive(Debug, Default)]
-pub struct Troubles {
+pub struct AskErrors {
     found: BTreeMap<String, (&'static str, String, Vec<u32>)>,
 }
 
 /// What devices answered, by physical id or by NPU and chip.
-pub type Answers<K, T> = Vec<(K, Result<T, Trouble>)>;
+pub type Answers<K, T> = Vec<(K, Result<T, AskError>)>;
 
-// === impl Trouble ===
+// === impl AskError ===
 
-impl Trouble {
+impl AskError {
     /// One word for metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -68,31 +68,36 @@ impl Trouble {
     }
 }
 
-// === impl Troubles ===
+// === impl AskErrors ===
 
-impl Troubles {
-    /// A topic had this trouble, with this device. A tool that cannot be run at all has no topics.
-    pub fn add(&mut self, tool: &str, topic: &str, trouble: &Trouble, device: Option<u32>) {
+impl AskErrors {
+    /// A topic had this error, with this device. A tool that cannot be run at all has no topics.
+    pub fn add(&mut self, tool: &str, topic: &str, error: &AskError, device: Option<u32>) {
         let whole = matches!(
-            trouble,
-            Trouble::Tool(
+            error,
+            AskError::Tool(
                 ToolError::Absent(_) | ToolError::Untrusted { .. } | ToolError::Io { .. }
             )
         );
         let subject = if whole { tool.to_owned() } else { format!("{tool} {topic}") };
         let device = device.filter(|_| !whole);
         let entry = self.found.entry(subject);
-        let entry = entry.or_insert_with(|| (trouble.reason(), trouble.to_string(), Vec::new()));
+        let entry = entry.or_insert_with(|| (error.reason(), error.to_string(), Vec::new()));
         entry.2.extend(device);
     }
 
-    /// Something else that is no tool had a trouble.
+    /// A library failed.
     #[cfg(feature = "dcmi")]
-    pub fn say(&mut self, subject: &str, reason: &'static str, message: &dyn std::fmt::Display) {
+    pub fn add_library(
+        &mut self,
+        subject: &str,
+        reason: &'static str,
+        message: &dyn std::fmt::Display,
+    ) {
         self.found.insert(subject.to_owned(), (reason, message.to_string(), Vec::new()));
     }
 
-    /// As findings.
+    /// One finding for each tool and topic.
     pub fn findings(self) -> impl Iterator<Item = Finding> {
         self.found.into_iter().map(|(subject, (reason, said, mut devices))| {
             devices.sort_unstable();
@@ -122,19 +127,19 @@ impl<'a> Ask<'a> {
     }
 
     /// The chips and their health.
-    pub async fn info(&self) -> Result<Vec<info::Row>, Trouble> {
+    pub async fn info(&self) -> Result<Vec<info::Row>, AskError> {
         self.one(&self.npu_smi, &["info"], info::info).await
     }
 
     /// The chips' numbers.
-    pub async fn numbers(&self) -> Result<Vec<mapping::Numbers>, Trouble> {
+    pub async fn numbers(&self) -> Result<Vec<mapping::Numbers>, AskError> {
         self.one(&self.npu_smi, &["info", "-m"], mapping::mapping).await
     }
 
     /// How devices are joined. A chip without links of its own need not have an answer.
-    pub async fn topo(&self, chip: Chip) -> Result<topo::Topo, Trouble> {
+    pub async fn topo(&self, chip: Chip) -> Result<topo::Topo, AskError> {
         match self.one(&self.npu_smi, &["info", "-t", "topo"], topo::topo).await {
-            Err(trouble) if trouble.is_refusal() && !chip.has_port() => Ok(topo::Topo::default()),
+            Err(error) if error.is_refusal() && !chip.has_port() => Ok(topo::Topo::default()),
             answer => answer,
         }
     }
@@ -167,7 +172,7 @@ impl<'a> Ask<'a> {
     pub async fn lldp(&self, ids: &[u32]) -> Answers<u32, Option<muster_proto::device::Neighbour>> {
         let answers = self.ports("-lldp", ids, |text| Some(hccn::lldp(text))).await;
         let settled = answers.into_iter().map(|(id, answer)| match answer {
-            Err(trouble) if trouble.is_refusal() => (id, Ok(None)),
+            Err(error) if error.is_refusal() => (id, Ok(None)),
             answer => (id, answer),
         });
         settled.collect()
@@ -178,16 +183,16 @@ impl<'a> Ask<'a> {
         tool: &Tool,
         args: &[&str],
         parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, AskError> {
         let text = self.tools.call(tool, args).await?;
-        parse(&text).ok_or(Trouble::Garbled)
+        parse(&text).ok_or(AskError::Garbled)
     }
 }
 
 /// Asks each, as the module says.
 async fn each<K: Copy, T, F>(keys: &[K], ask: impl Fn(K) -> F) -> Answers<K, T>
 where
-    F: Future<Output = Result<T, Trouble>>,
+    F: Future<Output = Result<T, AskError>>,
 {
     let ask = &ask;
     let mut waiting = keys.iter().copied();
@@ -201,7 +206,7 @@ where
         }
         let Some((key, answer)) = running.next().await else { break };
         match &answer {
-            Err(trouble) if trouble.is_hang() => stop = true,
+            Err(error) if error.is_hang() => stop = true,
             _ => width = WIDE,
         }
         answers.push((key, answer));

@@ -43,7 +43,7 @@ pub struct Files {
 /// One PCI function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Its generation.
+    /// The chip's generation, by its PCI id.
     pub chip: Chip,
     /// The memory that is near it.
     pub numa: Option<u32>,

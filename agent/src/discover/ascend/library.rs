@@ -18,13 +18,13 @@ use muster_proto::device::{Health, PciAddress};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::Told;
-use super::ask::Troubles;
+use super::LibraryAnswers;
+use super::ask::AskErrors;
 use super::files::Files;
 use super::merge::Facts;
 use super::parse::info::Row;
 use super::parse::mapping::Numbers;
-use super::parse::spod::{Spod, told};
+use super::parse::spod::{Spod, given};
 use super::parse::{MOST, is_reachable};
 use crate::tool::{ToolError, Tools};
 
@@ -64,27 +64,26 @@ impl Library {
         files: &Files,
         tools: &Tools,
         facts: &mut Facts,
-        troubles: &mut Troubles,
-    ) -> Told {
+        errors: &mut AskErrors,
+    ) -> LibraryAnswers {
         let path = format!("{}/lib64/driver/{NAME}", files.driver);
         let place = match tools.trusted(&path) {
             Ok(place) => place,
             // Not installed: tools it is.
-            Err(ToolError::Absent(_)) => return Told::default(),
+            Err(ToolError::Absent(_)) => return LibraryAnswers::default(),
             Err(error) => {
-                troubles.say(NAME, error.reason(), &error);
-                return Told::default();
+                errors.add_library(NAME, error.reason(), &error);
+                return LibraryAnswers::default();
             }
         };
         let answer = match self.call(place).await {
             Ok(answer) => answer,
-            Err(trouble) => {
-                let (reason, message) = trouble;
-                troubles.say(NAME, reason, &message);
-                return Told::default();
+            Err((reason, message)) => {
+                errors.add_library(NAME, reason, &message);
+                return LibraryAnswers::default();
             }
         };
-        let told = Told {
+        let answers = LibraryAnswers {
             chips: true,
             ip: answer.ip.keys().copied().collect(),
             spod: answer.spod.keys().copied().collect(),
@@ -93,7 +92,7 @@ impl Library {
         facts.numbers = Some(answer.numbers);
         facts.ip.extend(answer.ip);
         facts.spod.extend(answer.spod);
-        told
+        answers
     }
 
     async fn call(&self, path: PathBuf) -> Result<Answer, (&'static str, String)> {
@@ -170,7 +169,7 @@ impl Answer {
         }
         if let Ok(place) = dcmi.super_pod(npu, chip) {
             let [sdid, size, id, server] =
-                [place.sdid, place.size, place.id, place.server].map(told);
+                [place.sdid, place.size, place.id, place.server].map(given);
             self.spod.insert((npu, chip), Spod { sdid, size, id, server });
         }
         Ok(())

@@ -28,7 +28,7 @@ pub fn renumber(topo: &Topo, ids: &[u32], of_chips: bool) -> Option<BTreeMap<u32
 }
 
 /// The matrix's pairs as links of devices.
-pub fn told(topo: &Topo, numbers: &BTreeMap<u32, u32>) -> Vec<Link> {
+pub fn from_matrix(topo: &Topo, numbers: &BTreeMap<u32, u32>) -> Vec<Link> {
     let links = topo.joins.iter().filter_map(|((a, b), join)| {
         let (a, b) = (*numbers.get(a)?, *numbers.get(b)?);
         Some(Link { a: End::Npu(a.min(b)), b: End::Npu(a.max(b)), join: *join })

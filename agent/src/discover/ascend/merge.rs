@@ -21,7 +21,7 @@ use super::parse::mapping::Numbers;
 use super::parse::spod::Spod;
 use super::parse::topo::Topo;
 use super::place::{by_name, place};
-use crate::discover::Part;
+use crate::discover::SourceReport;
 use crate::problem::Finding;
 
 /// Why a device whose file vanished must not be given to anybody.
@@ -38,7 +38,7 @@ pub struct Facts {
     pub of: BTreeSet<u32>,
     /// The chips and their health.
     pub rows: Option<Vec<Row>>,
-    /// Their numbers.
+    /// The chips' physical and logical numbers.
     pub numbers: Option<Vec<Numbers>>,
     /// How they are joined; empty when the tool cannot tell.
     pub topo: Option<Topo>,
@@ -82,7 +82,7 @@ impl Facts {
 }
 
 /// The node's Ascend devices. `seen` are devices as they were when their files were last there.
-pub fn merge(files: &Files, facts: &Facts, seen: &BTreeMap<u32, Device>) -> Part {
+pub fn merge(files: &Files, facts: &Facts, seen: &BTreeMap<u32, Device>) -> SourceReport {
     let mut findings = files.findings.clone();
     let seen_ids: BTreeSet<u32> = seen.keys().copied().collect();
     let chip = facts.chip(files);
@@ -132,7 +132,14 @@ pub fn merge(files: &Files, facts: &Facts, seen: &BTreeMap<u32, Device>) -> Part
     let version = files.version.iter();
     let drivers =
         version.map(|version| Driver { vendor: Vendor::Ascend, version: version.clone() });
-    Part { drivers: drivers.collect(), devices, links, super_pod, findings, ..Part::default() }
+    SourceReport {
+        drivers: drivers.collect(),
+        devices,
+        links,
+        super_pod,
+        findings,
+        ..SourceReport::default()
+    }
 }
 
 /// What `npu-smi` says of a chip, and sysfs of its PCI function.
@@ -322,7 +329,7 @@ fn joined(
                     device.cpus = topo.cpus.get(number).cloned();
                 }
             }
-            links::told(topo, numbers)
+            links::from_matrix(topo, numbers)
         }
         None => links::known(chip, devices),
     };
@@ -353,7 +360,7 @@ fn gone(devices: &[Device], files: &Files, findings: &mut Vec<Finding>) {
     }
 }
 
-/// `davinci0, davinci1`.
+/// Names of devices for a message: `davinci0, davinci1`.
 pub fn list(ids: &[u32]) -> String {
     let names: Vec<String> = ids.iter().take(16).map(|id| format!("davinci{id}")).collect();
     match ids.len().checked_sub(names.len()) {

@@ -14,10 +14,10 @@ async fn h100() -> Inventory {
     Profile::NvidiaH1008.lay_out_with(folder.path(), 0, Quirks::default()).unwrap();
     let host = Host::at(folder.path());
     let tools = Tools::new(host.clone(), Duration::from_secs(30), 4);
-    let part = Nvidia::new().look(&host, &tools, jiff::Timestamp::UNIX_EPOCH).await;
+    let report = Nvidia::new().scan_all(&host, &tools, jiff::Timestamp::UNIX_EPOCH).await;
     let mut inventory = Inventory {
-        devices: part.devices,
-        links: part.links,
+        devices: report.devices,
+        links: report.links,
         nics: rdma::nics(&host).0,
         ..Inventory::default()
     };

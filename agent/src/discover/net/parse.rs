@@ -11,7 +11,7 @@ const NAME: usize = 15;
 /// A network that an interface reaches without a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The interface.
+    /// The interface through which the route leads.
     pub interface: String,
     /// An address of the network.
     pub network: u32,

@@ -10,14 +10,14 @@ use muster_proto::device::{Fabric, Mig, PciAddress};
 /// What was told.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
-    pub gpus: BTreeMap<PciAddress, Told>,
+    pub gpus: BTreeMap<PciAddress, GpuFacts>,
     /// How many NVLinks join two GPUs; the lower address first.
     pub joins: BTreeMap<(PciAddress, PciAddress), u8>,
 }
 
 /// What was told of one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct GpuFacts {
     pub index: Option<u32>,
     pub uuid: Option<String>,
     pub model: String,
@@ -62,22 +62,23 @@ impl Facts {
         let taken: BTreeMap<u32, PciAddress> =
             calls.iter().filter_map(|(pci, call)| Some((call.index?, *pci))).collect();
         for (pci, Call { index, uuid, model, fault }) in calls {
-            let told = self.gpus.entry(pci).or_default();
-            if uuid.is_some() && told.uuid.is_some() && uuid != told.uuid {
+            let gpu_facts = self.gpus.entry(pci).or_default();
+            if uuid.is_some() && gpu_facts.uuid.is_some() && uuid != gpu_facts.uuid {
                 // Another GPU in the same place.
-                *told = Told::default();
+                *gpu_facts = GpuFacts::default();
                 self.joins.retain(|(a, b), _| *a != pci && *b != pci);
             }
-            told.index = index.or(told.index);
-            told.uuid = uuid.or(told.uuid.take());
+            gpu_facts.index = index.or(gpu_facts.index);
+            gpu_facts.uuid = uuid.or(gpu_facts.uuid.take());
             if !model.is_empty() {
-                told.model = model;
+                gpu_facts.model = model;
             }
-            told.fault = fault;
+            gpu_facts.fault = fault;
         }
-        for (pci, told) in &mut self.gpus {
+        for (pci, gpu_facts) in &mut self.gpus {
             // One that is not counted any more may have left its number to another.
-            told.index = told.index.filter(|index| taken.get(index).is_none_or(|by| by == pci));
+            gpu_facts.index =
+                gpu_facts.index.filter(|index| taken.get(index).is_none_or(|by| by == pci));
         }
         for (pci, fabric) in fabrics {
             self.gpus.entry(pci).or_default().fabric = fabric;
@@ -97,7 +98,7 @@ impl Facts {
 
     /// Whether some GPU cannot be used.
     pub fn faulty(&self) -> bool {
-        self.gpus.values().any(|told| told.fault.is_some())
+        self.gpus.values().any(|gpu_facts| gpu_facts.fault.is_some())
     }
 }
 
@@ -177,7 +178,8 @@ mod tests {
         let mut facts = known();
         let calls = BTreeMap::from([(gpu(1), call(Some(1), "GPU-new"))]);
         facts.learn(News { calls, ..News::default() });
-        let expected = Told { index: Some(1), uuid: Some("GPU-new".into()), ..Told::default() };
+        let expected =
+            GpuFacts { index: Some(1), uuid: Some("GPU-new".into()), ..GpuFacts::default() };
         assert_eq!(facts.gpus[&gpu(1)], expected);
         assert_eq!(facts.joins.len(), 1);
     }

@@ -19,7 +19,7 @@ pub const VENDOR: u16 = 0x10de;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Files {
     pub(super) driver: Option<String>,
-    pub(super) gpus: BTreeMap<PciAddress, Seen>,
+    pub(super) gpus: BTreeMap<PciAddress, GpuFiles>,
     /// Whether the driver has made any device files yet. It does so for its first user.
     pub(super) made: bool,
     /// The tool to ask.
@@ -27,9 +27,9 @@ pub struct Files {
     pub(super) findings: Vec<Finding>,
 }
 
-/// One GPU.
+/// What files say of one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct GpuFiles {
     /// On the PCI bus.
     pub function: Option<Function>,
     /// The kernel's driver that has it, `nvidia` or `vfio-pci`.
@@ -66,10 +66,10 @@ pub(super) fn read(host: &Host, scan: &Scan) -> Files {
         findings.push(Finding::new(error.reason(), "nvidia driver", error));
         Vec::new()
     });
-    let mut gpus: BTreeMap<PciAddress, Seen> = BTreeMap::new();
+    let mut gpus: BTreeMap<PciAddress, GpuFiles> = BTreeMap::new();
     for function in functions {
         let bound = bound(host, function);
-        let seen = Seen { function: Some(function.clone()), bound, ..Seen::default() };
+        let seen = GpuFiles { function: Some(function.clone()), bound, ..GpuFiles::default() };
         gpus.insert(function.address, seen);
     }
     for (name, address) in listed.iter().filter_map(|name| Some((name, name.parse().ok()?))) {
@@ -89,7 +89,7 @@ pub(super) fn read(host: &Host, scan: &Scan) -> Files {
     while gpus.len() > MOST as usize {
         gpus.pop_last();
     }
-    let minors: BTreeSet<u32> = gpus.values().filter_map(Seen::minor).collect();
+    let minors: BTreeSet<u32> = gpus.values().filter_map(GpuFiles::minor).collect();
     for seen in gpus.values_mut() {
         let Some(minor) = seen.minor() else { continue };
         seen.file = host.is_device(&format!("/dev/nvidia{minor}"));
@@ -110,9 +110,9 @@ fn bound(host: &Host, function: &Function) -> Option<String> {
     Some(plain(driver.file_name()?.to_str()?, 32))
 }
 
-// === impl Seen ===
+// === impl GpuFiles ===
 
-impl Seen {
+impl GpuFiles {
     /// The N of `/dev/nvidiaN`.
     pub fn minor(&self) -> Option<u32> {
         self.information.as_ref()?.minor

@@ -89,7 +89,7 @@ impl Library {
         &self,
         host: &Host,
         gpus: &[PciAddress],
-        whole: bool,
+        all: bool,
     ) -> Result<News, NvmlUnheard> {
         let (host, gpus) = (host.clone(), gpus.to_vec());
         let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() else {
@@ -100,7 +100,7 @@ impl Library {
         let (say, asked) = oneshot::channel();
         let call = move || {
             let failed = |error: NvmlError| NvmlUnheard::Failed(error.to_string());
-            let news = place(&host).and_then(|place| news(&place, &gpus, whole).map_err(failed));
+            let news = place(&host).and_then(|place| news(&place, &gpus, all).map_err(failed));
             drop(turn);
             // Nobody listens any more when it took too long.
             let _late = say.send(news);
@@ -126,7 +126,7 @@ fn place(host: &Host) -> Result<PathBuf, NvmlUnheard> {
     safe.then_some(path.clone()).ok_or(NvmlUnheard::Untrusted(path.display().to_string()))
 }
 
-fn news(place: &Path, gpus: &[PciAddress], whole: bool) -> Result<News, NvmlError> {
+fn news(place: &Path, gpus: &[PciAddress], all: bool) -> Result<News, NvmlError> {
     let nvml = Nvml::builder().lib_path(place.as_os_str()).init()?;
     let mut news = News::default();
     let mut links: BTreeMap<PciAddress, Vec<PciAddress>> = BTreeMap::new();
@@ -138,7 +138,7 @@ fn news(place: &Path, gpus: &[PciAddress], whole: bool) -> Result<News, NvmlErro
         let well = call.fault.is_none();
         news.calls.insert(pci, call);
         // Of one that is lost the library knows nothing more: what was known stays.
-        if whole && well {
+        if all && well {
             news.slices.extend(slices(&device).map(|slices| (pci, slices)));
             let active = |link: &u32| device.link_wrapper_for(*link).is_active().unwrap_or(false);
             let far = |link: u32| address(device.link_wrapper_for(link).remote_pci_info());

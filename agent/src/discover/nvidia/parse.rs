@@ -35,7 +35,7 @@ pub struct Information {
 pub struct Row {
     /// The tool's number of it.
     pub index: u32,
-    /// `GPU-…`.
+    /// The UUID, `GPU-…`.
     pub uuid: Option<String>,
     /// Where it is plugged in.
     pub pci: PciAddress,
@@ -202,7 +202,7 @@ pub fn topology(text: &str) -> Topology {
     found
 }
 
-/// `GPU7`.
+/// The number in `GPU7`.
 fn gpu(text: &str) -> Option<u32> {
     text.strip_prefix("GPU")?.parse().ok().filter(|number| *number < MOST)
 }

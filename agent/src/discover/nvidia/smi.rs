@@ -81,12 +81,7 @@ impl Smi {
     }
 
     /// Which of these GPUs answer, and if `whole` everything else. The answer is whole when there is no finding.
-    pub async fn ask(
-        &self,
-        tools: &Tools,
-        gpus: &[PciAddress],
-        whole: bool,
-    ) -> (News, Vec<Finding>) {
+    pub async fn ask(&self, tools: &Tools, gpus: &[PciAddress], all: bool) -> (News, Vec<Finding>) {
         let tools = &self.tools(tools);
         let (mut news, mut findings) = (News::default(), Vec::new());
         let Rows { mut rows, mut faults, .. } = match self.query(tools, HEALTH, &[]).await {
@@ -131,7 +126,7 @@ impl Smi {
         for (pci, said) in faults {
             news.calls.entry(pci).or_default().fault = Some(format!("nvidia-smi: {said}"));
         }
-        if whole {
+        if all {
             self.slow(tools, &by_index, &mut news, &mut findings).await;
         }
         (news, findings)

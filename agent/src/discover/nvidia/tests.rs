@@ -44,8 +44,8 @@ impl Node {
         fs::write(self.information(gpu), text.replace(from, to)).unwrap();
     }
 
-    async fn look(&self, nvidia: &mut Nvidia, second: i64) -> Part {
-        nvidia.look(&self.host, &self.tools, Timestamp::from_second(second).unwrap()).await
+    async fn scan_all(&self, nvidia: &mut Nvidia, second: i64) -> SourceReport {
+        nvidia.scan_all(&self.host, &self.tools, Timestamp::from_second(second).unwrap()).await
     }
 
     /// Gives a GPU to another driver.
@@ -83,55 +83,55 @@ fn gpu(id: u32) -> Device {
     device
 }
 
-fn from_files() -> Part {
+fn from_files() -> SourceReport {
     let drivers = vec![Driver { vendor: Vendor::Nvidia, version: "550.90.07".into() }];
     // Whether they work, only the driver can say.
     let unasked = |id| Device { health: Health::Unknown, ..gpu(id) };
-    Part { drivers, devices: (0..8).map(unasked).collect(), ..Part::default() }
+    SourceReport { drivers, devices: (0..8).map(unasked).collect(), ..SourceReport::default() }
 }
 
-fn complete() -> Part {
-    let mut part = from_files();
-    for device in &mut part.devices {
+fn complete() -> SourceReport {
+    let mut report = from_files();
+    for device in &mut report.devices {
         device.health = Health::Ok;
         device.island = Some(0);
         device.driver_index = Some(device.id);
     }
     for a in 0..8 {
         for b in a + 1..8 {
-            part.links.push(Link { a: End::Gpu(a), b: End::Gpu(b), join: Join::NvLink(18) });
+            report.links.push(Link { a: End::Gpu(a), b: End::Gpu(b), join: Join::NvLink(18) });
         }
     }
-    part
+    report
 }
 
-fn kinds(part: &Part) -> Vec<(&str, &str)> {
-    part.findings.iter().map(|f| (f.reason, f.subject.as_str())).collect()
+fn kinds(report: &SourceReport) -> Vec<(&str, &str)> {
+    report.findings.iter().map(|f| (f.reason, f.subject.as_str())).collect()
 }
 
-fn health(part: &Part, id: usize) -> &Health {
-    &part.devices[id].health
+fn health(report: &SourceReport, id: usize) -> &Health {
+    &report.devices[id].health
 }
 
 #[test]
 fn files_tell_all_gpus_and_no_switches() {
     let node = Node::new(Quirks::default());
-    assert_eq!(Nvidia::new().files(&node.host), from_files());
+    assert_eq!(Nvidia::new().scan_files(&node.host), from_files());
 }
 
 #[tokio::test]
 async fn the_tool_adds_nvlink() {
     let node = Node::new(Quirks::default());
     let mut nvidia = Nvidia::new();
-    assert_eq!(node.look(&mut nvidia, 0).await, complete());
+    assert_eq!(node.scan_all(&mut nvidia, 0).await, complete());
     // What was told is remembered by the next look at files.
-    assert_eq!(nvidia.files(&node.host), complete());
+    assert_eq!(nvidia.scan_files(&node.host), complete());
 }
 
 #[tokio::test]
 async fn a_terminal_s_underlines_change_nothing() {
     let node = Node::new(Quirks::default()).env("FAKE_TTY", "1");
-    assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete());
+    assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await, complete());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn the_index_is_the_order_of_addresses_not_the_minor() {
         expected.devices[id].minor = Some(minor);
         expected.devices[id].path = format!("/dev/nvidia{minor}");
     }
-    assert_eq!(Nvidia::new().files(&node.host), expected);
+    assert_eq!(Nvidia::new().scan_files(&node.host), expected);
 }
 
 #[tokio::test]
@@ -152,10 +152,10 @@ async fn a_uuid_that_the_files_do_not_know_comes_from_the_tool() {
     let mut expected = from_files();
     expected.devices[2].uuid = None;
     expected.devices[7].numa = None;
-    assert_eq!(nvidia.files(&node.host), expected);
+    assert_eq!(nvidia.scan_files(&node.host), expected);
     let mut expected = complete();
     expected.devices[7].numa = None;
-    assert_eq!(node.look(&mut nvidia, 0).await, expected);
+    assert_eq!(node.scan_all(&mut nvidia, 0).await, expected);
 }
 
 #[tokio::test]
@@ -166,9 +166,9 @@ async fn a_fabric_is_told_by_new_drivers_only() {
         let cluster_uuid = "a1b2c3d4-0000-1111-2222-333344445555".into();
         device.fabric = Some(Fabric { cluster_uuid, clique_id: 32766 });
     }
-    assert_eq!(node.look(&mut Nvidia::new(), 0).await, expected);
+    assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await, expected);
     let node = Node::new(Quirks::default()).env("FAKE_FABRIC", "old");
-    assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete());
+    assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await, complete());
 }
 
 #[tokio::test]
@@ -180,30 +180,30 @@ async fn slices_belong_to_their_gpu() {
         profile: profile.into(),
     };
     expected.devices[0].mig = vec![mig("a", "3g.40gb"), mig("b", "1g.10gb")];
-    assert_eq!(node.look(&mut Nvidia::new(), 0).await, expected);
+    assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await, expected);
 }
 
 #[tokio::test]
 async fn slow_questions_are_asked_again_only_when_something_changed_or_time_passed() {
     let node = Node::new(Quirks::default());
     let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
-    let first = node.look(&mut nvidia, 0).await;
+    let first = node.scan_all(&mut nvidia, 0).await;
     let calls = 4;
     assert_eq!(node.calls(), calls);
     // Whether all GPUs answer is asked in every look.
-    assert_eq!(node.look(&mut nvidia, 59).await, first);
+    assert_eq!(node.scan_all(&mut nvidia, 59).await, first);
     assert_eq!(node.calls(), calls + 1);
-    node.look(&mut nvidia, 60).await;
+    node.scan_all(&mut nvidia, 60).await;
     assert_eq!(node.calls(), 2 * calls + 1);
     // A new slice, then a new driver.
     fs::create_dir_all(node.path("proc/driver/nvidia/capabilities/gpu0/mig/gi1")).unwrap();
-    node.look(&mut nvidia, 61).await;
+    node.scan_all(&mut nvidia, 61).await;
     assert_eq!(node.calls(), 3 * calls + 1);
     let version = node.path("proc/driver/nvidia/version");
     let text = fs::read_to_string(&version).unwrap().replace("550.90.07", "570.1.2");
     fs::write(&version, text).unwrap();
-    let part = node.look(&mut nvidia, 62).await;
-    assert_eq!((part.drivers[0].version.as_str(), node.calls()), ("570.1.2", 4 * calls + 1));
+    let report = node.scan_all(&mut nvidia, 62).await;
+    assert_eq!((report.drivers[0].version.as_str(), node.calls()), ("570.1.2", 4 * calls + 1));
 }
 
 #[tokio::test]
@@ -219,32 +219,32 @@ async fn a_bad_tool_leaves_what_files_tell() {
             node.tools = Tools::new(node.host.clone(), limit, 4).env(name, value);
         }
         let mut nvidia = Nvidia::new();
-        let mut part = node.look(&mut nvidia, 0).await;
-        assert_eq!(kinds(&part), [(reason, "nvidia-smi")], "{name}");
-        part.findings.clear();
-        assert_eq!(part, from_files(), "{name}");
+        let mut report = node.scan_all(&mut nvidia, 0).await;
+        assert_eq!(kinds(&report), [(reason, "nvidia-smi")], "{name}");
+        report.findings.clear();
+        assert_eq!(report, from_files(), "{name}");
     }
     let node = Node::new(Quirks::default());
     fs::remove_file(node.path("usr/bin/nvidia-smi")).unwrap();
-    let part = node.look(&mut Nvidia::new(), 0).await;
-    assert_eq!(kinds(&part), [("tool-absent", "nvidia-smi")]);
+    let report = node.scan_all(&mut Nvidia::new(), 0).await;
+    assert_eq!(kinds(&report), [("tool-absent", "nvidia-smi")]);
 }
 
 #[tokio::test]
 async fn a_tool_that_breaks_later_does_not_unsay_what_it_said() {
     let mut node = Node::new(Quirks::default());
     let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
-    node.look(&mut nvidia, 0).await;
+    node.scan_all(&mut nvidia, 0).await;
     let whole = node.tools.clone();
     node.tools = node.tools.env("FAKE_FAIL", "all");
-    let mut part = node.look(&mut nvidia, 100).await;
-    assert_eq!(kinds(&part), [("tool-failed", "nvidia-smi")]);
-    part.findings.clear();
-    assert_eq!(part, complete());
+    let mut report = node.scan_all(&mut nvidia, 100).await;
+    assert_eq!(kinds(&report), [("tool-failed", "nvidia-smi")]);
+    report.findings.clear();
+    assert_eq!(report, complete());
     // It is asked at once when it may be well again.
     node.tools = whole;
     let before = node.calls();
-    assert_eq!(node.look(&mut nvidia, 101).await, complete());
+    assert_eq!(node.scan_all(&mut nvidia, 101).await, complete());
     assert!(node.calls() > before);
 }
 
@@ -277,18 +277,18 @@ async fn a_gpu_that_falls_off_the_bus_is_seen_in_the_next_look_and_so_is_its_ret
         );
         node.before_tool(&script);
         let mut nvidia = Nvidia::new();
-        assert_eq!(node.look(&mut nvidia, 0).await, complete(), "{lost}");
+        assert_eq!(node.scan_all(&mut nvidia, 0).await, complete(), "{lost}");
         fs::write(node.path("lost"), "").unwrap();
-        let part = node.look(&mut nvidia, 1).await;
+        let report = node.scan_all(&mut nvidia, 1).await;
         let mut expected = complete().devices;
-        let Health::Faulty(reason) = health(&part, 3) else { panic!("{lost}: {part:?}") };
+        let Health::Faulty(reason) = health(&report, 3) else { panic!("{lost}: {report:?}") };
         assert!(reason.to_ascii_lowercase().contains("gpu is lost"), "{reason}");
-        expected[3].health = part.devices[3].health.clone();
-        assert_eq!(part.devices, expected, "{lost}");
-        assert_eq!(nvidia.files(&node.host).devices, expected, "{lost}");
+        expected[3].health = report.devices[3].health.clone();
+        assert_eq!(report.devices, expected, "{lost}");
+        assert_eq!(nvidia.scan_files(&node.host).devices, expected, "{lost}");
         // Reset.
         fs::remove_file(node.path("lost")).unwrap();
-        assert_eq!(node.look(&mut nvidia, 2).await, complete(), "{lost}");
+        assert_eq!(node.scan_all(&mut nvidia, 2).await, complete(), "{lost}");
     }
 }
 
@@ -307,21 +307,21 @@ async fn a_question_that_fails_leaves_what_its_answer_was() {
             "case \"$*\" in {fails}) [ -e broken ] && exit 9;; esac\nexec \"$real\" \"$@\"\n"
         ));
         let mut nvidia = Nvidia::new().refresh(Duration::from_secs(60));
-        let before = node.look(&mut nvidia, 0).await;
+        let before = node.scan_all(&mut nvidia, 0).await;
         assert_eq!((before.findings.len(), before.devices[0].mig.len()), (0, 2));
         assert!(before.devices[0].fabric.is_some() && before.links.len() == 28);
         fs::write(node.path("broken"), "").unwrap();
         // Time has passed, then the slices have changed.
-        let mut part = node.look(&mut nvidia, 60).await;
-        assert_eq!(kinds(&part), [("tool-failed", subject)], "{fails}");
-        part.findings.clear();
-        assert_eq!(part, before, "{fails}");
+        let mut report = node.scan_all(&mut nvidia, 60).await;
+        assert_eq!(kinds(&report), [("tool-failed", subject)], "{fails}");
+        report.findings.clear();
+        assert_eq!(report, before, "{fails}");
         fs::create_dir_all(node.path("proc/driver/nvidia/capabilities/gpu0/mig/gi1")).unwrap();
-        let mut part = node.look(&mut nvidia, 61).await;
-        part.findings.clear();
-        assert_eq!(part, before, "{fails}");
+        let mut report = node.scan_all(&mut nvidia, 61).await;
+        report.findings.clear();
+        assert_eq!(report, before, "{fails}");
         fs::remove_file(node.path("broken")).unwrap();
-        assert_eq!(node.look(&mut nvidia, 62).await, before, "{fails}");
+        assert_eq!(node.scan_all(&mut nvidia, 62).await, before, "{fails}");
     }
 }
 
@@ -343,22 +343,22 @@ async fn what_the_driver_does_not_count_is_not_numbered() {
         &format!("#!/bin/sh\ncase \"$*\" in *query*) {} ;; esac\n", rows.join(";")),
     );
     let mut nvidia = Nvidia::new();
-    for part in [nvidia.files(&node.host), node.look(&mut nvidia, 0).await] {
-        let ids: Vec<_> = part.devices.iter().map(|one| (one.id, one.minor)).collect();
+    for report in [nvidia.scan_files(&node.host), node.scan_all(&mut nvidia, 0).await] {
+        let ids: Vec<_> = report.devices.iter().map(|one| (one.id, one.minor)).collect();
         let expected: Vec<_> = (0..5).map(|id| (id, Some(id + 3))).collect();
         assert_eq!(ids, expected);
         let findings: Vec<_> =
-            kinds(&part).into_iter().filter(|(_, subject)| subject.starts_with("gpu")).collect();
+            kinds(&report).into_iter().filter(|(_, subject)| subject.starts_with("gpu")).collect();
         assert_eq!(findings, [("other-driver", "gpu 0000:2a:00.0")]);
     }
-    let indexes = nvidia.files(&node.host).devices;
+    let indexes = nvidia.scan_files(&node.host).devices;
     assert!(indexes.iter().all(|one| one.driver_index == Some(one.id)), "{indexes:?}");
     // One that was ours stays listed.
     fs::remove_dir_all(node.information(4).parent().unwrap()).unwrap();
     node.bind(4, "vfio-pci");
-    let part = nvidia.files(&node.host);
-    assert_eq!(part.devices.len(), 5);
-    assert_eq!(health(&part, 1), &faulty("vfio-pci has it, not the NVIDIA driver"));
+    let report = nvidia.scan_files(&node.host);
+    assert_eq!(report.devices.len(), 5);
+    assert_eq!(health(&report, 1), &faulty("vfio-pci has it, not the NVIDIA driver"));
 }
 
 #[tokio::test]
@@ -368,10 +368,10 @@ async fn the_tool_of_the_driver_container_is_the_last_that_is_tried() {
     for place in ["usr/local/nvidia/bin", "run/nvidia/driver/usr/bin"] {
         fs::create_dir_all(node.path(place)).unwrap();
         fs::rename(&own, node.path(place).join("nvidia-smi")).unwrap();
-        assert_eq!(node.look(&mut Nvidia::new(), 0).await, complete(), "{place}");
+        assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await, complete(), "{place}");
         // One that comes first in the order is the one that is asked.
         write_tool(&own, "#!/bin/sh\nexit 1\n");
-        assert_eq!(node.look(&mut Nvidia::new(), 0).await.links, [], "{place}");
+        assert_eq!(node.scan_all(&mut Nvidia::new(), 0).await.links, [], "{place}");
         fs::rename(node.path(place).join("nvidia-smi"), &own).unwrap();
     }
     // The container's tool gets the container's library.
@@ -383,11 +383,11 @@ async fn the_tool_of_the_driver_container_is_the_last_that_is_tried() {
     let script = "#!/bin/sh\ncase \"$LD_PRELOAD\" in *lib64/libnvidia-ml.so.1) ;; *) exit 1;; esac\n\
         case \"$*\" in *query*) echo '0, GPU-y, 00000000:18:00.0, H100';; esac\n";
     write_tool(&container.join("bin/nvidia-smi"), script);
-    let first = |part: Part| part.devices[0].driver_index;
-    assert_eq!(first(node.look(&mut Nvidia::new(), 0).await), Some(0));
+    let first = |report: SourceReport| report.devices[0].driver_index;
+    assert_eq!(first(node.scan_all(&mut Nvidia::new(), 0).await), Some(0));
     // Not when others could have written it.
     fs::set_permissions(&library, fs::Permissions::from_mode(0o777)).unwrap();
-    assert_eq!(first(node.look(&mut Nvidia::new(), 0).await), None);
+    assert_eq!(first(node.scan_all(&mut Nvidia::new(), 0).await), None);
 }
 
 #[tokio::test]
@@ -396,12 +396,13 @@ async fn files_can_be_read_before_and_from_one_scan() {
     let scan = pci::scan(&node.host, &[0x10de, 0x19e5]);
     let files = Nvidia::read_with(&node.host, &scan);
     assert_eq!(files, Nvidia::read(&node.host));
-    assert_eq!(Nvidia::new().files_with(files.clone()), from_files());
+    assert_eq!(Nvidia::new().scan_files_with(files.clone()), from_files());
     // Nothing is left to read.
     fs::remove_dir_all(node.path("sys")).unwrap();
     fs::remove_dir_all(node.path("proc")).unwrap();
-    let part = Nvidia::new().look_with(files, &node.host, &node.tools, Timestamp::UNIX_EPOCH).await;
-    assert_eq!(part, complete());
+    let report =
+        Nvidia::new().scan_all_with(files, &node.host, &node.tools, Timestamp::UNIX_EPOCH).await;
+    assert_eq!(report, complete());
 }
 
 #[tokio::test]
@@ -410,11 +411,11 @@ async fn one_lost_gpu_is_found_and_does_not_hide_the_others() {
     let script = "#!/bin/sh\ncase \"$*\" in\n*5d:00.0*) printf 'GPU is \\033[31mlost\\n' >&2; exit 15;;\n\
         *18:00.0*) echo '0, GPU-x, 00000000:18:00.0, Other';;\n*-i*) exit 0;;\n*) exit 15;;\nesac\n";
     replace_tool(node.folder.path(), script);
-    let part = node.look(&mut Nvidia::new(), 0).await;
-    assert_eq!(health(&part, 3), &Health::Faulty("nvidia-smi: GPU is lost".into()));
+    let report = node.scan_all(&mut Nvidia::new(), 0).await;
+    assert_eq!(health(&report, 3), &Health::Faulty("nvidia-smi: GPU is lost".into()));
     // One has answered, the other has said nothing.
-    assert_eq!((health(&part, 0), health(&part, 4)), (&Health::Ok, &Health::Unknown));
-    assert!(kinds(&part).contains(&("faulty", "gpu 0000:5d:00.0")), "{:?}", part.findings);
+    assert_eq!((health(&report, 0), health(&report, 4)), (&Health::Ok, &Health::Unknown));
+    assert!(kinds(&report).contains(&("faulty", "gpu 0000:5d:00.0")), "{:?}", report.findings);
 }
 
 #[tokio::test]
@@ -425,49 +426,51 @@ async fn faults_that_files_show() {
     fs::remove_dir_all(node.information(4).parent().unwrap()).unwrap();
     node.bind(4, "nvidia");
     fs::remove_file(node.path("dev/nvidia5")).unwrap();
-    let part = Nvidia::new().files(&node.host);
-    assert_eq!(part.devices.len(), 8);
+    let report = Nvidia::new().scan_files(&node.host);
+    assert_eq!(report.devices.len(), 8);
     for (id, reason) in [
         (1, "the driver excludes it"),
         (2, "the NVIDIA driver does not have it"),
         (4, "the NVIDIA driver does not have it"),
         (5, "device file is gone"),
     ] {
-        assert_eq!(health(&part, id), &Health::Faulty(reason.into()));
+        assert_eq!(health(&report, id), &Health::Faulty(reason.into()));
     }
-    assert_eq!(health(&part, 0), &Health::Unknown);
+    assert_eq!(health(&report, 0), &Health::Unknown);
     let subjects = ["2a", "3a", "9a", "ab"].map(|bus| format!("gpu 0000:{bus}:00.0"));
-    assert_eq!(kinds(&part), subjects.each_ref().map(|subject| ("faulty", subject.as_str())));
+    assert_eq!(kinds(&report), subjects.each_ref().map(|subject| ("faulty", subject.as_str())));
 }
 
 #[tokio::test]
 async fn a_gpu_that_goes_stays_listed() {
     let node = Node::new(Quirks::default());
     let mut nvidia = Nvidia::new();
-    let before = node.look(&mut nvidia, 0).await;
+    let before = node.scan_all(&mut nvidia, 0).await;
     fs::remove_dir_all(node.information(3).parent().unwrap()).unwrap();
     fs::remove_file(node.path("sys/bus/pci/devices/0000:5d:00.0")).unwrap();
     fs::remove_file(node.path("dev/nvidia0")).unwrap();
-    for part in
-        [nvidia.files(&node.host), node.look(&mut nvidia, 1).await, nvidia.files(&node.host)]
-    {
+    for report in [
+        nvidia.scan_files(&node.host),
+        node.scan_all(&mut nvidia, 1).await,
+        nvidia.scan_files(&node.host),
+    ] {
         let mut expected = before.devices.clone();
         expected[0].health = faulty("device file is gone");
         expected[3].health = faulty("it is gone from the PCI bus");
-        assert_eq!(part.devices, expected);
+        assert_eq!(report.devices, expected);
     }
     // Back again.
     Profile::NvidiaH1008.lay_out(node.folder.path(), 0).unwrap();
-    assert_eq!(node.look(&mut nvidia, 2).await, complete());
+    assert_eq!(node.scan_all(&mut nvidia, 2).await, complete());
 }
 
 #[test]
 fn files_that_no_one_has_asked_for_yet_are_no_fault() {
     let node = Node::new(Quirks::default());
     fs::remove_dir_all(node.path("dev")).unwrap();
-    let part = Nvidia::new().files(&node.host);
-    assert!(part.devices.iter().all(|device| device.health == Health::Unknown));
-    assert_eq!(kinds(&part), []);
+    let report = Nvidia::new().scan_files(&node.host);
+    assert!(report.devices.iter().all(|device| device.health == Health::Unknown));
+    assert_eq!(kinds(&report), []);
 }
 
 #[tokio::test]
@@ -482,21 +485,21 @@ async fn device_files_that_the_tool_s_call_makes_are_seen_at_once() {
         to = to.display()
     );
     replace_tool(node.folder.path(), &script);
-    let part = node.look(&mut Nvidia::new(), 0).await;
-    assert_eq!(health(&part, 0), &Health::Ok);
-    assert!(part.devices.iter().all(|device| device.health.usable()), "{part:?}");
+    let report = node.scan_all(&mut Nvidia::new(), 0).await;
+    assert_eq!(health(&report, 0), &Health::Ok);
+    assert!(report.devices.iter().all(|device| device.health.usable()), "{report:?}");
 }
 
 #[test]
 fn gpus_without_a_driver_are_faulty_and_a_node_without_gpus_is_quiet() {
     let node = Node::new(Quirks::default());
     fs::remove_dir_all(node.path("proc")).unwrap();
-    let part = Nvidia::new().files(&node.host);
-    assert_eq!((part.devices.len(), part.drivers.len()), (8, 0));
-    assert!(part.devices.iter().all(|device| !device.health.usable()));
-    assert!(kinds(&part).contains(&("no-driver", "nvidia driver")));
+    let report = Nvidia::new().scan_files(&node.host);
+    assert_eq!((report.devices.len(), report.drivers.len()), (8, 0));
+    assert!(report.devices.iter().all(|device| !device.health.usable()));
+    assert!(kinds(&report).contains(&("no-driver", "nvidia driver")));
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(Nvidia::new().files(&Host::at(folder.path())), Part::default());
+    assert_eq!(Nvidia::new().scan_files(&Host::at(folder.path())), SourceReport::default());
 }
 
 #[tokio::test]
@@ -505,8 +508,8 @@ async fn an_index_that_differs_is_said() {
     let script =
         "#!/bin/sh\ncase \"$*\" in *query*) echo '0, GPU-y, 00000000:2A:00.0, H100';; esac\n";
     replace_tool(node.folder.path(), script);
-    let part = node.look(&mut Nvidia::new(), 0).await;
-    assert_eq!(kinds(&part)[0], ("index-differs", "gpu 0000:2a:00.0"));
+    let report = node.scan_all(&mut Nvidia::new(), 0).await;
+    assert_eq!(kinds(&report)[0], ("index-differs", "gpu 0000:2a:00.0"));
 }
 
 #[test]
@@ -514,8 +517,8 @@ fn huge_and_hostile_files_are_findings() {
     let node = Node::new(Quirks::default());
     fs::write(node.information(0), "x".repeat(crate::host::SMALL + 1)).unwrap();
     node.edit(1, "NVIDIA H100", "\u{1b}[31mNVIDIA\u{7} H100");
-    let part = Nvidia::new().files(&node.host);
-    assert_eq!(kinds(&part)[0], ("too-large", "gpu 0000:18:00.0"));
-    assert_eq!(part.devices[1].model, "NVIDIA H100 80GB HBM3");
-    assert_eq!(part.devices.len(), 8);
+    let report = Nvidia::new().scan_files(&node.host);
+    assert_eq!(kinds(&report)[0], ("too-large", "gpu 0000:18:00.0"));
+    assert_eq!(report.devices[1].model, "NVIDIA H100 80GB HBM3");
+    assert_eq!(report.devices.len(), 8);
 }

@@ -5,12 +5,12 @@ use muster_proto::device::Malformed;
 /// How long a list of cores may be.
 const CPUS: usize = 1024;
 
-/// `0x10de`.
+/// A vendor's or device's id as sysfs prints it: `0x10de`.
 pub fn id(text: &str) -> Result<u16, Malformed> {
     hex(text, 4).and_then(|value| u16::try_from(value).ok()).ok_or(Malformed::new("PCI id", text))
 }
 
-/// `0x030200`.
+/// A device class as sysfs prints it: `0x030200`.
 pub fn class(text: &str) -> Result<u32, Malformed> {
     hex(text, 6).ok_or(Malformed::new("PCI class", text))
 }

@@ -10,7 +10,7 @@ const WORD: usize = 64;
 /// One entry of a port's table that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gid {
-    /// Its number.
+    /// Index of the GID in the card's table.
     pub index: u32,
     /// Itself: an address in most cases.
     pub value: Ipv6Addr,

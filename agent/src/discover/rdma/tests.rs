@@ -130,7 +130,7 @@ fn a_table_is_read_again_when_the_state_changes_or_time_has_passed() {
     let (folder, host) = h100(0);
     let port = folder.path().join("sys/class/infiniband/mlx5_0/ports/1");
     let mut rdma = Rdma::default();
-    let mut gid = |at| rdma.look(&host, second(at)).0[0].gid.clone().unwrap().1;
+    let mut gid = |at| rdma.scan(&host, second(at)).0[0].gid.clone().unwrap().1;
     assert_eq!(gid(0), address(1));
     put(&port, 3, &address(7));
     assert_eq!(gid(59), address(1));
@@ -152,19 +152,19 @@ fn a_port_without_an_address_is_read_until_it_has_one() {
         put(&port, slot, FREE);
     }
     let mut rdma = Rdma::default();
-    assert_eq!(rdma.look(&host, second(0)).0[0].gid, None);
+    assert_eq!(rdma.scan(&host, second(0)).0[0].gid, None);
     put(&port, 2, &address(1));
-    assert_eq!(rdma.look(&host, second(1)).0[0].gid, Some((2, address(1))));
+    assert_eq!(rdma.scan(&host, second(1)).0[0].gid, Some((2, address(1))));
 }
 
 #[test]
 fn cards_that_are_gone_are_forgotten() {
     let (folder, host) = h100(0);
     let mut rdma = Rdma::default();
-    rdma.look(&host, second(0));
+    rdma.scan(&host, second(0));
     assert_eq!(rdma.tables.len(), 8);
     fs::remove_file(folder.path().join("sys/class/infiniband/mlx5_0")).unwrap();
-    assert_eq!((rdma.look(&host, second(1)).0.len(), rdma.tables.len()), (7, 7));
+    assert_eq!((rdma.scan(&host, second(1)).0.len(), rdma.tables.len()), (7, 7));
 }
 
 #[test]
@@ -196,14 +196,14 @@ fn full_tables_of_eight_cards_are_read_once() {
     };
     let mut rdma = Rdma::default();
     let mut seen = Vec::new();
-    let first = timed(&mut || seen.push(rdma.look(&host, second(0))));
+    let first = timed(&mut || seen.push(rdma.scan(&host, second(0))));
     // A later look finds the same though nothing but the port's own files is there to be read.
     for card in 0..8 {
         let port = folder.path().join(format!("sys/class/infiniband/mlx5_{card}/ports/1"));
         fs::remove_dir_all(port.join("gids")).unwrap();
         fs::remove_dir_all(port.join("gid_attrs/types")).unwrap();
     }
-    let later = timed(&mut || seen.push(rdma.look(&host, second(5))));
+    let later = timed(&mut || seen.push(rdma.scan(&host, second(5))));
     assert_eq!(seen[0], seen[1]);
     assert!(seen[0].0.iter().all(|nic| nic.gid == Some((255, address(255)))));
     let files = timed(&mut || {

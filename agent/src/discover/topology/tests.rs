@@ -9,9 +9,9 @@ fn h100(quirks: Quirks) -> Inventory {
     let folder = tempfile::tempdir().unwrap();
     Profile::NvidiaH1008.lay_out_with(folder.path(), 0, quirks).unwrap();
     let host = Host::at(folder.path());
-    let part = Nvidia::new().files(&host);
+    let report = Nvidia::new().scan_files(&host);
     let mut inventory =
-        Inventory { devices: part.devices, nics: rdma::nics(&host).0, ..Inventory::default() };
+        Inventory { devices: report.devices, nics: rdma::nics(&host).0, ..Inventory::default() };
     fill(&host, &mut inventory);
     inventory
 }
@@ -26,7 +26,7 @@ fn functions_that_have_been_read_are_not_read_again() {
     Profile::NvidiaH1008.lay_out_with(folder.path(), 0, Quirks::default()).unwrap();
     let host = Host::at(folder.path());
     let scan = pci::scan(&host, &[0x10de, 0x15b3]);
-    let devices = Nvidia::new().files(&host).devices;
+    let devices = Nvidia::new().scan_files(&host).devices;
     let mut inventory = Inventory { devices, nics: rdma::nics(&host).0, ..Inventory::default() };
     std::fs::remove_dir_all(folder.path().join("sys")).unwrap();
     fill_with(&host, &mut inventory, &scan.functions);

@@ -3,7 +3,7 @@ use muster_proto::deviceplugin::v1beta1::ContainerAllocateResponse;
 use muster_proto::podresources::v1::{ContainerDevices, ContainerResources};
 use proptest::prelude::*;
 
-use super::super::checkpoint::Entry;
+use super::super::checkpoint::CheckpointEntry;
 use super::*;
 
 const NPU: &str = "huawei.com/Ascend910";
@@ -58,9 +58,15 @@ fn listed(pod: &str, containers: &[(&str, &str, &[&str])]) -> PodResources {
     }
 }
 
-fn entry(uid: &str, container: &str, resource: &str, ids: &[&str], visible: Option<&str>) -> Entry {
+fn entry(
+    uid: &str,
+    container: &str,
+    resource: &str,
+    ids: &[&str],
+    visible: Option<&str>,
+) -> CheckpointEntry {
     let key = if resource == GPU { "NVIDIA_VISIBLE_DEVICES" } else { "ASCEND_VISIBLE_DEVICES" };
-    Entry {
+    CheckpointEntry {
         pod: uid.into(),
         container: container.into(),
         resource: resource.into(),
@@ -75,7 +81,7 @@ fn entry(uid: &str, container: &str, resource: &str, ids: &[&str], visible: Opti
 fn decide(
     pods: &PodMap,
     listed: Option<Vec<PodResources>>,
-    entries: Option<Vec<Entry>>,
+    entries: Option<Vec<CheckpointEntry>>,
 ) -> Assignment {
     decide_after(&[], &[], pods, listed, entries)
 }
@@ -86,12 +92,12 @@ fn decide_after(
     ended: &[&str],
     pods: &PodMap,
     listed: Option<Vec<PodResources>>,
-    entries: Option<Vec<Entry>>,
+    entries: Option<Vec<CheckpointEntry>>,
 ) -> Assignment {
     let ended = ended.iter().map(|uid| (*uid).to_owned()).collect();
     let listed = listed.map(|pod_resources| ListPodResourcesResponse { pod_resources });
     let checkpoint = entries.map(|entries| Checkpoint { entries, unread: 0 });
-    assign(Known {
+    assign(AssignInput {
         pods,
         listed: listed.as_ref(),
         checkpoint: checkpoint.as_ref(),
@@ -103,7 +109,7 @@ fn decide_after(
 }
 
 /// `pod: container/id …`
-fn told(assignment: &Assignment) -> Vec<String> {
+fn messages(assignment: &Assignment) -> Vec<String> {
     let one = |pod: &PodDevices| {
         let held = pod.devices.iter().map(|held| match &held.part {
             Some(part) => format!(" {}/{}[{part}]", held.container, held.id),
@@ -129,7 +135,7 @@ fn pod_resources_alone_tell_the_devices_once_and_in_order() {
         ]),
         None,
     );
-    assert_eq!(told(&found), ["a: c/1 c/2 c/3"]);
+    assert_eq!(messages(&found), ["a: c/1 c/2 c/3"]);
     assert_eq!((found.findings, found.unresolved), (vec![], vec![]));
 }
 
@@ -139,7 +145,7 @@ fn the_checkpoint_alone_tells_the_devices_too() {
         entry("1", "c", NPU, &["Ascend910-0"], None),
         entry("9", "c", NPU, &["Ascend910-1"], None),
     ];
-    assert_eq!(told(&decide(&pods([meta("a", "1", &[])]), None, Some(entries))), ["a: c/0"]);
+    assert_eq!(messages(&decide(&pods([meta("a", "1", &[])]), None, Some(entries))), ["a: c/0"]);
     assert_eq!(decide(&pods([meta("a", "1", &[])]), None, None), Assignment::default());
 }
 
@@ -180,7 +186,7 @@ fn the_truth_is_taken_from_the_first_source_that_fits() {
         let entries = checkpoint.map(|visible| vec![entry("1", "c", NPU, &given, visible)]);
         let pods = pods([meta("a", "1", annotations)]);
         let found = decide(&pods, Some(vec![listed("a", &[("c", NPU, &given)])]), entries);
-        assert_eq!(told(&found), expected.into_iter().collect::<Vec<_>>(), "{row}");
+        assert_eq!(messages(&found), expected.into_iter().collect::<Vec<_>>(), "{row}");
         assert_eq!(found.unresolved.len(), usize::from(expected.is_none()), "{row}");
         let reasons: Vec<&str> = found.findings.iter().map(|finding| finding.reason).collect();
         assert_eq!(reasons, findings, "{row}");
@@ -202,16 +208,16 @@ fn what_was_known_of_a_pod_stays_while_it_cannot_be_told() {
     let all = pods([meta("a", "1", &[])]);
     let list = |id: &str| Some(vec![listed("a", &[("c", GPU, &[id])])]);
     let before = decide(&all, list("GPU-1"), None);
-    assert_eq!(told(&before), ["a: c/1"]);
+    assert_eq!(messages(&before), ["a: c/1"]);
     let after = decide_after(&before.pods, &[], &all, list("GPU-x"), None);
-    assert_eq!((told(&after), after.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
+    assert_eq!((messages(&after), after.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
     let empty = decide_after(&before.pods, &[], &all, None, Some(vec![]));
-    assert_eq!((told(&empty), empty.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
+    assert_eq!((messages(&empty), empty.unresolved.len()), (vec!["a: c/1".to_owned()], 1));
     let nothing = decide_after(&before.pods, &[], &all, Some(vec![listed("a", &[])]), None);
     assert_eq!((nothing.pods.len(), nothing.unresolved.len()), (0, 0), "the kubelet said so");
     let other = pods([meta("a", "2", &[])]);
     let after = decide_after(&before.pods, &[], &other, list("GPU-x"), None);
-    assert_eq!(told(&after), Vec::<String>::new(), "another pod of the name");
+    assert_eq!(messages(&after), Vec::<String>::new(), "another pod of the name");
 }
 
 #[test]
@@ -225,9 +231,9 @@ fn a_pod_that_the_kubelet_no_longer_lists_holds_nothing() {
     let new = decide(&all, Some(vec![]), file());
     assert_eq!((new.pods.len(), new.unresolved.len()), (0, 1));
     let before = decide(&all, Some(vec![listed("a", &[("main", NPU, &["Ascend910-0"])])]), file());
-    assert_eq!(told(&before), ["a: main/0"]);
+    assert_eq!(messages(&before), ["a: main/0"]);
     let ending = decide_after(&before.pods, &[], &all, Some(vec![]), file());
-    assert_eq!((told(&ending), ending.unresolved.len()), (vec!["a: main/0".to_owned()], 1));
+    assert_eq!((messages(&ending), ending.unresolved.len()), (vec!["a: main/0".to_owned()], 1));
     let ended = decide_after(&before.pods, &["1"], &all, Some(vec![]), file());
     assert_eq!((ended.pods.len(), ended.unresolved.len()), (0, 0));
     let silent = decide_after(&before.pods, &["1"], &all, None, file());
@@ -241,7 +247,7 @@ fn a_static_pod_is_found_by_the_uid_that_the_kubelet_made() {
         let annotations = [(names::CONFIG_HASH, hash), (names::CONFIG_MIRROR, mirror)];
         let file = vec![entry(hash, "c", NPU, &["Ascend910-2"], None)];
         let list = vec![listed("a", &[("c", NPU, &["Ascend910-2"])])];
-        told(&decide(&pods([meta("a", "1", &annotations)]), Some(list), Some(file)))
+        messages(&decide(&pods([meta("a", "1", &annotations)]), Some(list), Some(file)))
     };
     assert_eq!(found(hash, hash), ["a: c/2"]);
     let none = Vec::<String>::new();
@@ -260,8 +266,8 @@ fn the_plugins_answers_tell_which_container_has_which() {
             entry("1", "y", NPU, &["Ascend910-1", "Ascend910-2"], Some(second)),
         ]
     };
-    assert_eq!(told(&decide(&pods, None, Some(with("4,5")))), ["a: y/4 y/5 x/6"]);
-    assert_eq!(told(&decide(&pods, None, Some(with("3,5")))), ["a: y/3 y/5 x/6"]);
+    assert_eq!(messages(&decide(&pods, None, Some(with("4,5")))), ["a: y/4 y/5 x/6"]);
+    assert_eq!(messages(&decide(&pods, None, Some(with("3,5")))), ["a: y/3 y/5 x/6"]);
 }
 
 #[test]
@@ -271,15 +277,15 @@ fn a_pod_made_anew_does_not_inherit_the_devices_of_its_name() {
     let of_old = entry("old", "c", NPU, &["Ascend910-0"], None);
     let of_new = entry("new", "c", NPU, &["Ascend910-5"], None);
     let none = decide(&pods, Some(vec![old.clone()]), Some(vec![of_old.clone()]));
-    assert_eq!(told(&none), Vec::<String>::new());
+    assert_eq!(messages(&none), Vec::<String>::new());
     let found = decide(&pods, Some(vec![old.clone()]), Some(vec![of_old, of_new]));
-    assert_eq!(told(&found), ["a: c/5"]);
+    assert_eq!(messages(&found), ["a: c/5"]);
     let empty = decide(&pods, Some(vec![old]), Some(vec![]));
-    assert_eq!(told(&empty), ["a: c/0"], "a checkpoint without entries says nothing");
+    assert_eq!(messages(&empty), ["a: c/0"], "a checkpoint without entries says nothing");
     let list = ListPodResourcesResponse {
         pod_resources: vec![listed("a", &[("c", NPU, &["Ascend910-0"])])],
     };
-    let torn = assign(Known {
+    let torn = assign(AssignInput {
         pods: &pods,
         listed: Some(&list),
         checkpoint: Some(&Checkpoint {
@@ -291,7 +297,7 @@ fn a_pod_made_anew_does_not_inherit_the_devices_of_its_name() {
         last: &[],
         ended: &BTreeSet::new(),
     });
-    assert_eq!(told(&torn), ["a: c/0"], "its entry may be the one that cannot be read");
+    assert_eq!(messages(&torn), ["a: c/0"], "its entry may be the one that cannot be read");
 }
 
 #[test]
@@ -302,7 +308,7 @@ fn what_a_plain_init_container_held_is_told_of_the_main_container_only() {
         entry("1", "main", NPU, &["Ascend910-0"], None),
     ];
     let runs = listed("a", &[("main", NPU, &["Ascend910-0"])]);
-    assert_eq!(told(&decide(&pods, Some(vec![runs]), Some(entries))), ["a: main/0"]);
+    assert_eq!(messages(&decide(&pods, Some(vec![runs]), Some(entries))), ["a: main/0"]);
 }
 
 #[test]
@@ -316,7 +322,7 @@ fn slices_keep_the_ids_that_the_kubelet_gave() {
     ];
     let found = decide(&pods, None, Some(entries));
     let expected = "a: c/3[Ascend910-2c-111-3] e/6[npu-core] d/5[GPU-5::0] d/5[GPU-5::1]";
-    assert_eq!(told(&found), [expected]);
+    assert_eq!(messages(&found), [expected]);
 }
 
 #[test]
@@ -330,10 +336,10 @@ fn a_device_that_nobody_knows_is_a_finding() {
         ]
     };
     let found = decide(&all, Some(list()), None);
-    assert_eq!(told(&found), ["a: c/9", "c: c/2"], "a pod is told of as a whole or not at all");
+    assert_eq!(messages(&found), ["a: c/9", "c: c/2"], "a pod is told of as a whole or not at all");
     assert_eq!(found.unresolved.len(), 1);
     assert_eq!(reasons(&found), [("device-unknown", "ns/a: 9"), ("device-unknown", "ns/b: GPU-x")]);
-    let early = assign(Known {
+    let early = assign(AssignInput {
         pods: &all,
         listed: Some(&ListPodResourcesResponse { pod_resources: list() }),
         checkpoint: None,

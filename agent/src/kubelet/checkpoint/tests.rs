@@ -104,7 +104,7 @@ fn what_a_plugin_really_gave_is_read_from_its_environment_or_its_files() {
         (Vendor::Nvidia, nvidia("MIG-a"), None),
         (Vendor::Nvidia, nvidia("all"), None),
     ] {
-        let entry = Entry { answer: Some(answer), ..Entry::default() };
+        let entry = CheckpointEntry { answer: Some(answer), ..CheckpointEntry::default() };
         assert_eq!(entry.really(vendor), expected, "{entry:?}");
     }
 }
@@ -133,7 +133,7 @@ proptest! {
     fn what_was_given_stays_within_bounds(value in "[0-9,A-Za-z -]{0,40}", bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let envs = answer(&[("ASCEND_VISIBLE_DEVICES", &value), ("NVIDIA_VISIBLE_DEVICES", &value)], &[]);
         for answer in [Some(envs), decode(&STANDARD.encode(bytes))] {
-            let entry = Entry { answer, ..Entry::default() };
+            let entry = CheckpointEntry { answer, ..CheckpointEntry::default() };
             for vendor in [Vendor::Ascend, Vendor::Nvidia] {
                 prop_assert!(entry.really(vendor).is_none_or(|ids| ids.len() <= MOST_DEVICES));
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use muster_kube::{NameError, Namespace};
 
 use super::time;
 
@@ -17,7 +18,7 @@ pub struct ClusterArgs {
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// The namespace of what is named; without it the context's
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
     /// What is named may be in any namespace
     #[arg(short = 'A', long, conflicts_with = "namespace")]
@@ -195,6 +196,10 @@ pub struct DijobsArgs {
     /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
+}
+
+fn namespace(text: &str) -> Result<String, NameError> {
+    Namespace::parse(text).map(String::from)
 }
 
 /// A time in which something can be done.

@@ -36,7 +36,7 @@ pub struct RenderArgs {
     /// The rank group, where the pods are of several
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
-    /// Another order than the template's: seed, numeric, pod or topology
+    /// Another order than the template's: lexical, numeric, pod or topology
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub order: Option<Order>,
     /// The table that the group had, for templates that keep ranks

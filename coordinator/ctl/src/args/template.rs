@@ -39,7 +39,8 @@ pub enum Mode {
     /// Maps and lists; integers are ints
     Typed,
     /// The structs of a table, by their Go names; other names are errors
-    Seed,
+    #[value(alias = "seed")]
+    Table,
     /// One text
     String,
 }

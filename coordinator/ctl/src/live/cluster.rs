@@ -12,10 +12,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use tokio::runtime::Runtime;
 
-use super::kinds::{Kind, Need, Part, Scope};
+use super::kinds::{Kind, ListedFields, Need, Scope};
 use super::prune::prune;
 use crate::args::ClusterArgs;
-use crate::{Failure, say};
+use crate::{Failure, note};
 
 /// How many objects of a list come at once.
 const PAGE: u32 = 500;
@@ -132,7 +132,7 @@ impl Cluster {
         let version = kind.at.first().copied().unwrap_or_default();
         match kind.need {
             Need::May => {}
-            Need::Ours => say(format_args!(
+            Need::Ours => note(format_args!(
                 "this cluster has no {} of {version}: install them with kubectl apply --server-side -f deploy/crds",
                 kind.plural
             )),
@@ -158,9 +158,9 @@ impl Cluster {
         let mut items = Vec::new();
         let mut params = ListParams::default().limit(PAGE);
         for _ in 0..PAGES {
-            let request = match kind.part {
-                Part::Whole => path.list(&params),
-                Part::Names | Part::Owners => path.list_metadata(&params),
+            let request = match kind.fields {
+                ListedFields::All => path.list(&params),
+                ListedFields::Names | ListedFields::Owners => path.list_metadata(&params),
             };
             let request = request.map_err(|error| self.failed(kind, &error))?;
             let answer = tokio::time::timeout(self.request, self.client.request::<Page>(request));
@@ -203,7 +203,7 @@ impl Cluster {
                 self.url
             ))),
             // What only helps to find things may be missing.
-            403 if kind.part == Part::Owners => Ok(None),
+            403 if kind.fields == ListedFields::Owners => Ok(None),
             403 => Err(Failure::Forbidden(format!(
                 "you may not list {plural}: {message}; have the ClusterRole of deploy/ctl/role.yaml bound to you, or \
                  let somebody who may run `musterctl snapshot --file FILE` and use -f FILE"

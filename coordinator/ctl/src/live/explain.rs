@@ -11,7 +11,7 @@ mod recorded;
 
 use std::io::Write;
 
-use self::find::Asked;
+use self::find::ObjectQuery;
 use super::for_programs;
 use super::kinds::Scope;
 use super::world::World;
@@ -19,7 +19,7 @@ use crate::Failure;
 use crate::args::{ExplainArgs, Show};
 
 pub(crate) fn explain(args: &ExplainArgs, out: &mut dyn Write) -> Result<bool, Failure> {
-    let asked = Asked::parse(&args.what).map_err(Failure::Usage)?;
+    let asked = ObjectQuery::parse(&args.what).map_err(Failure::Usage)?;
     let world = match World::of(&args.engine, &args.cluster, Scope::All) {
         Err(Failure::Forbidden(why)) if !args.cluster.all_namespaces => {
             World::near(&args.engine, &args.cluster, why)?

@@ -13,8 +13,8 @@ pub(crate) struct Kind {
     pub(crate) plural: &'static str,
     /// What it means if the cluster does not know it.
     pub(crate) need: Need,
-    /// What is asked for.
-    pub(crate) part: Part,
+    /// Which fields are listed.
+    pub(crate) fields: ListedFields,
 }
 
 /// What it means if a cluster does not know a kind, or does not let it be listed.
@@ -28,11 +28,10 @@ pub(crate) enum Need {
     May,
 }
 
-/// What of objects is asked for.
+/// Which fields of objects a list asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// All.
-    Whole,
+pub(crate) enum ListedFields {
+    All,
     /// Names only: the rest does not leave the API server.
     Names,
     /// Names and owners, for finding what belongs to what.
@@ -66,18 +65,18 @@ impl Scope {
     }
 }
 
-const fn whole(
+const fn full(
     list: &'static str,
     kind: &'static str,
     plural: &'static str,
     need: Need,
     at: &'static [&'static str],
 ) -> Kind {
-    Kind { list, kind, at, plural, need, part: Part::Whole }
+    Kind { list, kind, at, plural, need, fields: ListedFields::All }
 }
 
 const fn owner(kind: &'static str, plural: &'static str, at: &'static [&'static str]) -> Kind {
-    Kind { list: OWNERS, kind, at, plural, need: Need::May, part: Part::Owners }
+    Kind { list: OWNERS, kind, at, plural, need: Need::May, fields: ListedFields::Owners }
 }
 
 const RESOURCE: &[&str] =
@@ -85,37 +84,37 @@ const RESOURCE: &[&str] =
 const STORAGE: &[&str] = &["storage.k8s.io/v1"];
 
 static ROOM: [Kind; 13] = [
-    whole("nodes", "Node", "nodes", Need::Must, &["v1"]),
-    whole("pods", "Pod", "pods", Need::Must, &["v1"]),
-    whole("queues", "Queue", "queues", Need::Ours, &["scheduling.run.ai/v2"]),
-    whole("podGroups", "PodGroup", "podgroups", Need::Ours, &["scheduling.run.ai/v2alpha2"]),
-    whole("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.x-k8s.io/v1alpha1"]),
-    whole("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.volcano.sh/v1beta1"]),
-    whole("topologies", "Topology", "topologies", Need::Ours, &["kai.scheduler/v1alpha1"]),
-    whole(
+    full("nodes", "Node", "nodes", Need::Must, &["v1"]),
+    full("pods", "Pod", "pods", Need::Must, &["v1"]),
+    full("queues", "Queue", "queues", Need::Ours, &["scheduling.run.ai/v2"]),
+    full("podGroups", "PodGroup", "podgroups", Need::Ours, &["scheduling.run.ai/v2alpha2"]),
+    full("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.x-k8s.io/v1alpha1"]),
+    full("podGroups", "PodGroup", "podgroups", Need::May, &["scheduling.volcano.sh/v1beta1"]),
+    full("topologies", "Topology", "topologies", Need::Ours, &["kai.scheduler/v1alpha1"]),
+    full(
         "schedulingShards",
         "SchedulingShard",
         "schedulingshards",
         Need::May,
         &["kai.scheduler/v1"],
     ),
-    whole(
+    full(
         "bindRequests",
         "BindRequest",
         "bindrequests",
         Need::Ours,
         &["scheduling.run.ai/v1alpha2"],
     ),
-    whole(
+    full(
         "priorityClasses",
         "PriorityClass",
         "priorityclasses",
         Need::May,
         &["scheduling.k8s.io/v1"],
     ),
-    whole("resourceClaims", "ResourceClaim", "resourceclaims", Need::May, RESOURCE),
-    whole("resourceSlices", "ResourceSlice", "resourceslices", Need::May, RESOURCE),
-    whole("deviceClasses", "DeviceClass", "deviceclasses", Need::May, RESOURCE),
+    full("resourceClaims", "ResourceClaim", "resourceclaims", Need::May, RESOURCE),
+    full("resourceSlices", "ResourceSlice", "resourceslices", Need::May, RESOURCE),
+    full("deviceClasses", "DeviceClass", "deviceclasses", Need::May, RESOURCE),
 ];
 
 static MORE: [Kind; 19] = [
@@ -125,20 +124,20 @@ static MORE: [Kind; 19] = [
         at: &["v1"],
         plural: "configmaps",
         need: Need::Must,
-        part: Part::Names,
+        fields: ListedFields::Names,
     },
-    whole(
+    full(
         "persistentVolumeClaims",
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
         Need::Must,
         &["v1"],
     ),
-    whole("persistentVolumes", "PersistentVolume", "persistentvolumes", Need::Must, &["v1"]),
-    whole("storageClasses", "StorageClass", "storageclasses", Need::May, STORAGE),
-    whole("csiDrivers", "CSIDriver", "csidrivers", Need::May, STORAGE),
-    whole("csiStorageCapacities", "CSIStorageCapacity", "csistoragecapacities", Need::May, STORAGE),
-    whole(
+    full("persistentVolumes", "PersistentVolume", "persistentvolumes", Need::Must, &["v1"]),
+    full("storageClasses", "StorageClass", "storageclasses", Need::May, STORAGE),
+    full("csiDrivers", "CSIDriver", "csidrivers", Need::May, STORAGE),
+    full("csiStorageCapacities", "CSIStorageCapacity", "csistoragecapacities", Need::May, STORAGE),
+    full(
         "nodeResourceTopologies",
         "NodeResourceTopology",
         "noderesourcetopologies",

@@ -14,11 +14,10 @@ use super::kinds::Scope;
 use super::table::{Table, number};
 use super::world::World;
 use crate::args::{NodesArgs, Show};
-use crate::{Failure, say};
+use crate::{Failure, note};
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// A node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NodeRow {
@@ -50,7 +49,7 @@ pub(crate) fn nodes(args: &NodesArgs, out: &mut dyn Write) -> Result<bool, Failu
     }
     rows.retain(|row| args.names.is_empty() || args.names.contains(&row.name));
     if rows.is_empty() {
-        say("there are no nodes");
+        note("there are no nodes");
     }
     if for_programs(&rows, args.output, out)? {
         return Ok(false);

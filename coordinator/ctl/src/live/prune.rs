@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::kinds::{Kind, Part};
+use super::kinds::{Kind, ListedFields};
 
 /// What kubectl apply remembers: the whole object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -14,11 +14,11 @@ const DEEDS: [&str; 6] =
 
 /// Leaves of an object what a snapshot holds. Items of lists do not say what they are; here they do.
 pub(super) fn prune(object: &mut Json, kind: &Kind, version: &str) {
-    if kind.part != Part::Whole {
-        *object = names(object, kind.part);
+    if kind.fields != ListedFields::All {
+        *object = names(object, kind.fields);
     }
     let Some(fields) = object.as_object_mut() else { return };
-    if kind.part != Part::Names {
+    if kind.fields != ListedFields::Names {
         fields.insert("apiVersion".to_owned(), version.into());
         fields.insert("kind".to_owned(), kind.kind.into());
     }
@@ -57,10 +57,10 @@ fn pod(fields: &mut Map<String, Json>) {
 }
 
 /// Names, and owners if they are asked for.
-fn names(object: &Json, part: Part) -> Json {
+fn names(object: &Json, fields: ListedFields) -> Json {
     let metadata = &object["metadata"];
     let mut kept = json!({"name": metadata["name"]});
-    let more: &[&str] = if part == Part::Owners {
+    let more: &[&str] = if fields == ListedFields::Owners {
         &["namespace", "uid", "ownerReferences"]
     } else {
         &["namespace"]

@@ -18,7 +18,7 @@ use super::kinds::Scope;
 use super::table::{Table, number};
 use super::world::World;
 use crate::args::{QueuesArgs, Show};
-use crate::{Failure, say};
+use crate::{Failure, note};
 
 /// Bytes of a gibibyte.
 const GIB: f64 = 1_073_741_824.0;
@@ -66,7 +66,7 @@ pub(crate) fn queues(args: &QueuesArgs, out: &mut dyn Write) -> Result<bool, Fai
     let world = World::of(&args.engine, &args.cluster, Scope::Room)?;
     let snapshot = world.snapshot();
     for bad in snapshot.left_out.iter().filter(|bad| bad.object.starts_with("Queue ")) {
-        say(format_args!("left out: {}: {}", bad.object, bad.why));
+        note(format_args!("left out: {}: {}", bad.object, bad.why));
     }
     let session = Session::open(&snapshot, &world.config, &Registry::default());
     let mut rows = rows(&session);
@@ -79,7 +79,7 @@ pub(crate) fn queues(args: &QueuesArgs, out: &mut dyn Write) -> Result<bool, Fai
         }
     }
     if rows.is_empty() {
-        say("there are no queues: see docs/pod-groups.md for how to set them up");
+        note("there are no queues: see docs/pod-groups.md for how to set them up");
     }
     if for_programs(&rows, args.output, out)? {
         return Ok(false);

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::cluster::Cluster;
 use super::kinds::Scope;
 use crate::args::{SnapshotArgs, SnapshotOutput};
-use crate::{Failure, say};
+use crate::{Failure, note};
 
 pub(crate) fn snapshot(args: &SnapshotArgs, out: &mut dyn Write) -> Result<bool, Failure> {
     let SnapshotArgs { file, output: SnapshotOutput::Json, scheduler_name, cluster } = args;
@@ -27,7 +27,7 @@ pub(crate) fn snapshot(args: &SnapshotArgs, out: &mut dyn Write) -> Result<bool,
     let text = serde_json::to_vec(&lists).map_err(Failure::wrong)?;
     write(path, &text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let count = |list: &str| lists.get(list).and_then(|list| list.as_array()).map_or(0, Vec::len);
-    say(format_args!(
+    note(format_args!(
         "{}: {} nodes, {} pods, {} pod groups, {} queues",
         path.display(),
         count("nodes"),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 pub(crate) const WIDTH: usize = 100;
 /// What is narrower is not cut.
 const NARROW: usize = 14;
-/// Between columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
 /// Columns, the first ones to the left, those that are numbers to the right.

@@ -16,14 +16,13 @@ use super::table::{Table, number};
 use super::world::World;
 use crate::args::{Show, TopologyArgs};
 use crate::names::SUPER_POD;
-use crate::{Failure, say};
+use crate::{Failure, note};
 
 /// What the tree of super-pods is called.
 const SUPER_PODS: &str = "super-pods";
 /// What the whole is called where nobody has drawn a topology.
 const CLUSTER: &str = "cluster";
 
-/// A topology.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TopologyTree {
@@ -36,7 +35,6 @@ pub(crate) struct TopologyTree {
     pub(crate) outside: Vec<String>,
 }
 
-/// A domain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DomainRow {
@@ -84,7 +82,7 @@ pub(crate) fn topology(args: &TopologyArgs, out: &mut dyn Write) -> Result<bool,
         }
     }
     for tree in trees.iter().filter(|tree| !tree.outside.is_empty()) {
-        say(format_args!(
+        note(format_args!(
             "topology {}: {} nodes are in no domain, {} is the first: label it with {}",
             tree.name,
             tree.outside.len(),

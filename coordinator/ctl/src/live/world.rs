@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::cluster::Cluster;
 use super::kinds::Scope;
 use crate::args::{ClusterArgs, EngineArgs};
-use crate::{Failure, say, simulate};
+use crate::{Failure, note, simulate};
 
 /// The coordinator's own name as a scheduler.
 pub(super) const SCHEDULER: &str = "muster-scheduler";
@@ -27,7 +27,6 @@ pub(crate) struct World {
     pub(crate) input: Input,
     /// How the scheduler is set up.
     pub(crate) config: Config,
-    /// The instant.
     pub(crate) now: Timestamp,
     /// Schedulers whose pods are ours.
     pub(crate) schedulers: Vec<String>,
@@ -125,7 +124,7 @@ impl World {
         }
         let Document { mut input, .. } = document;
         for bad in &input.set_aside {
-            say(format_args!("set aside: {bad}"));
+            note(format_args!("set aside: {bad}"));
         }
         let schedulers = match engine.scheduler_name.as_slice() {
             [] if own => vec![config.params.scheduler_name.clone()],
@@ -178,7 +177,7 @@ impl Beside {
         let Some(shard) = self.scheduling_shards.0.get(&key(None, SHARD)) else { return };
         match config::shard(&shard.to_string(), &[]) {
             Ok(read) => {
-                say(format_args!("configuration: SchedulingShard {SHARD}"));
+                note(format_args!("configuration: SchedulingShard {SHARD}"));
                 *config = Config {
                     params: Params {
                         scheduler_name: config.params.scheduler_name.clone(),
@@ -187,7 +186,7 @@ impl Beside {
                     ..read
                 };
             }
-            Err(error) => say(format_args!(
+            Err(error) => note(format_args!(
                 "configuration: defaults, since SchedulingShard {SHARD} cannot be used: {error}"
             )),
         }

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
+use muster_kube::rank_group::{RANK_GROUP, RANK_GROUP_SIZE};
 use muster_modelserving::naming;
-use muster_modelserving::ranktable::names::{RANK_GROUP, RANK_GROUP_SIZE};
 use muster_modelserving::step::Object;
 
 const HEADER: [&str; 5] = ["KIND", "NAME", "ROLE", "RANK GROUP", "SIZE"];

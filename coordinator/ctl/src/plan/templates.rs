@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use muster_modelserving::dress::Templates;
+use muster_modelserving::table_mutator::Templates;
 use muster_ranktable::inject::TemplateProblem;
 use muster_ranktable::{ConfigMap, TableTemplate};
 

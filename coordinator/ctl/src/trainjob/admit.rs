@@ -26,7 +26,6 @@ pub(super) struct Options {
     pub(super) force: bool,
     /// Leave the pass out.
     pub(super) skip_reconcile: bool,
-    /// The gate.
     pub(super) train_job_status: bool,
 }
 
@@ -178,14 +177,14 @@ fn check(schema: &Schema, object: &mut Json, old: Option<&Json>, name: &str) -> 
         }
     }
     // Rules are looked at where the shape is right.
-    let is_rule = |error: &muster_objects::status::FieldError| RULES.contains(&error.detail);
+    let is_rule = |error: &muster_kube::FieldError| RULES.contains(&error.detail);
     if errors.iter().any(|error| !is_rule(error)) {
         errors.retain(|error| !is_rule(error));
     }
     let errors = errors.into_iter();
     // That rules were not looked at is a consequence of the rest.
     let errors = errors.filter(|error| !error.detail.starts_with("some validation rules were not"));
-    let finding = |error: muster_objects::status::FieldError| Finding {
+    let finding = |error: muster_kube::FieldError| Finding {
         phase: "schema",
         object: name.to_owned(),
         field: error.field,

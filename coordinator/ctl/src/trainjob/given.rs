@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use muster_api::TrainJob;
 use muster_api::job_set::JobSet;
-use muster_modelserving::dress::Templates as _;
+use muster_modelserving::table_mutator::Templates as _;
 use muster_pipeline::Cluster;
 use muster_pipeline::runtime::{Runtime, RuntimeKind};
 use muster_pipeline::snapshot::Snapshot;

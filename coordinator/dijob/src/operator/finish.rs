@@ -5,7 +5,7 @@ use crate::api::{DIJob, phase};
 use crate::clean::CleanPodPolicy;
 use crate::pod::Pod;
 
-/// Cleans up.
+/// Which pods and services of a finished job are to be deleted.
 pub fn finish(job: &DIJob, pods: &[&Pod], services: &[ServiceSeen], pass: &mut Pass) {
     let ours = services.iter().filter(|one| one.job == job.uid() && !one.terminating);
     let gone = ours.map(|one| Step::DeleteService(named(job, &one.name, &one.uid)));

@@ -84,7 +84,7 @@ fn read(wanted: &Wanted, key: &str) -> Result<Resources, Refusal> {
             return Err(Refusal::bad(format!("{key}.{name} must not be negative: {amount}")));
         }
     }
-    let Some(count) = gpus.whole() else {
+    let Some(count) = gpus.exact_units() else {
         return Err(Refusal::bad(format!("gpus must be a whole number: {gpus}")));
     };
     let gpus = u64::try_from(count).unwrap_or_default();

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Refusal, Replicas};
+use super::request;
 use super::view::{self, View};
 use crate::api::DIJob;
 use crate::pod::Pod;
@@ -43,7 +44,11 @@ impl Query {
             };
             let Some(seen) = seen.get_mut(at) else { continue };
             if !std::mem::replace(seen, true) && !value.is_empty() {
-                *place = Some(value.into_owned());
+                let value = value.into_owned();
+                *place = Some(match at {
+                    0 => request::namespace(value)?,
+                    _ => request::name(value)?,
+                });
             }
         }
         Ok(query)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_modelserving::quantity::Quantity;
+use muster_kube::{Name, Namespace, Quantity};
 use serde_json::{Map, Value};
 
 use super::answer::Refusal;
@@ -58,7 +58,7 @@ struct Object(Map<String, Value>);
 
 impl Default for Wanted {
     fn default() -> Self {
-        let none = Quantity::NOTHING;
+        let none = Quantity::ZERO;
         Self { replicas: 0, cpus: none, gpus: none, memory: none }
     }
 }
@@ -79,7 +79,7 @@ impl Wanted {
             })?,
         };
         let quantity = |name: &str| match object.get(name) {
-            None => Ok(Quantity::NOTHING),
+            None => Ok(Quantity::ZERO),
             Some(value) => amount(value).ok_or_else(|| {
                 undecodable(format!("{key}.{name} is {}, not a quantity", shown(value)))
             }),
@@ -101,8 +101,8 @@ impl Replicas {
     pub fn read(body: &[u8]) -> Result<Self, Refusal> {
         let object = Object::read(body)?;
         Ok(Self {
-            namespace: object.text("namespace")?,
-            coordinator: object.text("coordinator")?,
+            namespace: namespace(object.text("namespace")?)?,
+            coordinator: name(object.text("coordinator")?)?,
             collectors: Wanted::read(object.get("collectors"), "collectors")?,
             learners: Wanted::read(object.get("learners"), "learners")?,
         })
@@ -120,7 +120,7 @@ impl Failed {
         let before: BTreeSet<&String> = collectors.iter().collect();
         learners.retain(|name| !before.contains(name));
         Ok(Self {
-            namespace: object.text("namespace")?,
+            namespace: namespace(object.text("namespace")?)?,
             coordinator: object.text("coordinator")?,
             collectors,
             learners,
@@ -179,10 +179,26 @@ impl Object {
                 }
             };
             if seen.insert(name) {
-                names.push(name.to_owned());
+                names.push(self::name(name.to_owned())?);
             }
         }
         Ok(names)
+    }
+}
+
+/// Refuses what no namespace is called. An empty one is looked for, and not found.
+pub(super) fn namespace(text: String) -> Result<String, Refusal> {
+    match Namespace::parse(&text) {
+        Err(error) if !text.is_empty() => Err(Refusal::bad(error.to_string())),
+        _ => Ok(text),
+    }
+}
+
+/// Refuses what no pod is called. An empty one is looked for, and not found.
+pub(super) fn name(text: String) -> Result<String, Refusal> {
+    match Name::parse(&text) {
+        Err(error) if !text.is_empty() => Err(Refusal::bad(error.to_string())),
+        _ => Ok(text),
     }
 }
 

@@ -16,7 +16,7 @@ pub trait View {
     fn pods(&self, namespace: Option<&str>) -> Vec<Arc<Pod>>;
     /// All pods that carry the name of this job, by name.
     fn pods_of(&self, namespace: &str, job: &str) -> Vec<Arc<Pod>>;
-    /// A job.
+    /// The job of this name.
     fn job(&self, namespace: &str, name: &str) -> Option<Arc<DIJob>>;
     /// The template of aggregators.
     fn aggregator(&self) -> Option<Arc<Template>>;

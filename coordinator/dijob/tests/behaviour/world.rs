@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 pub struct World {
     /// Pods by name.
     pub pods: BTreeMap<String, Arc<Pod>>,
-    /// The job.
     pub job: Arc<DIJob>,
     /// The template of aggregators.
     pub aggregator: Option<Arc<Template>>,

@@ -78,7 +78,7 @@ impl View for Cluster {
 
     fn devices(&self, resource: &str) -> Vec<u64> {
         let count = |node: &Value| {
-            let amount = amount(&node["status"]["allocatable"][resource])?.whole()?;
+            let amount = amount(&node["status"]["allocatable"][resource])?.exact_units()?;
             u64::try_from(amount).ok()
         };
         self.nodes.iter().map(|node| count(node).unwrap_or_default()).collect()

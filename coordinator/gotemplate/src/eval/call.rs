@@ -1,7 +1,7 @@
 //! Calls of functions: their results, their errors, and arguments that do not fit.
 
 use super::{Machine, Stop};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::funcs::{Param, Work};
 use crate::limits::Budget;
 use crate::output::Output;
@@ -49,7 +49,7 @@ impl<'a> Machine<'a, '_> {
                 work(&mut text, arguments, &mut self.budget).and_then(|()| {
                     self.budget.charge(text.len())?;
                     if text.is_over() {
-                        return Err(Fault::Limit(self.setting.output_limit()));
+                        return Err(FunctionError::Limit(self.setting.output_limit()));
                     }
                     Ok(Value::Text(Text::from(text.into_bytes())))
                 })
@@ -61,7 +61,7 @@ impl<'a> Machine<'a, '_> {
         };
         let result = result.and_then(|value| {
             if value.depth() as usize > self.setting.limits.nesting {
-                return Err(Fault::Limit("lists and maps are nested too deep".to_owned()));
+                return Err(FunctionError::Limit("lists and maps are nested too deep".to_owned()));
             }
             Ok(value)
         });
@@ -77,31 +77,31 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// What `call` says, since no value is a function.
-    fn not_callable(&self, at: NodeId, arguments: &[Value<'a>]) -> Fault {
+    fn not_callable(&self, at: NodeId, arguments: &[Value<'a>]) -> FunctionError {
         let tree = &self.setting.program.tree;
         let Some(value) = arguments.first().filter(|value| !value.is_nil()) else {
-            return Fault::call("call of nil");
+            return FunctionError::call("call of nil");
         };
         let named = match (tree.words(at).get(1), value) {
             (Some(word), _) => tree.show(*word),
             (None, Value::Text(_)) => print::shown(value),
             (None, value) => format!("<{} Value>", value.type_name()),
         };
-        Fault::call(format!("non-function {named} of type {}", value.type_name()))
+        FunctionError::call(format!("non-function {named} of type {}", value.type_name()))
     }
 
-    fn fault(&mut self, at: NodeId, name: &str, fault: Fault) -> Stop {
+    fn fault(&mut self, at: NodeId, name: &str, fault: FunctionError) -> Stop {
         self.mark(at);
         match fault {
-            Fault::Call(message) => Stop::Exec(format!("error calling {name}: {message}")),
-            Fault::Limit(message) => Stop::Limit(message),
+            FunctionError::Call(message) => Stop::Exec(format!("error calling {name}: {message}")),
+            FunctionError::Limit(message) => Stop::Limit(message),
         }
     }
 }
 
 /// Charges for long texts that are read once more, lest a loop reads one for hours.
 #[inline]
-fn reading(arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
+fn reading(arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), FunctionError> {
     let long = arguments
         .iter()
         .filter_map(Value::as_bytes)

@@ -1,7 +1,7 @@
 //! What Go's engine has from the start, apart from comparison and escaping.
 
 use super::{Functions, Param, Work, any, bytes};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
@@ -30,12 +30,12 @@ pub(super) fn register(functions: &mut Functions) {
     functions.text("printf", &[Param::Text], Some(any), format);
 }
 
-fn format(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), Fault> {
+fn format(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), FunctionError> {
     printf(out, bytes(arguments, 0), arguments.get(1..).unwrap_or_default());
     Ok(())
 }
 
-fn len<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, Fault> {
+fn len<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, FunctionError> {
     let length = match any(arguments, 0) {
         Value::Text(text) => text.len(),
         Value::List(list) => list.len(),
@@ -47,7 +47,7 @@ fn len<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, Fault> 
     Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
-fn index<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, Fault> {
+fn index<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, FunctionError> {
     let mut item = any(arguments, 0);
     if item.is_nil() {
         return Err("index of untyped nil".into());
@@ -79,7 +79,7 @@ fn index<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, Fault
 }
 
 /// An index up to and including the length.
-fn position(key: &Value<'_>, length: usize) -> Result<usize, Fault> {
+fn position(key: &Value<'_>, length: usize) -> Result<usize, FunctionError> {
     let number = match key {
         Value::Int(number) => *number,
         Value::Uint(number) => number.cast_signed(),
@@ -94,7 +94,7 @@ fn position(key: &Value<'_>, length: usize) -> Result<usize, Fault> {
 }
 
 /// A part of a list or text. A list is bounded by its length, because it has no capacity here.
-fn slice<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn slice<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, FunctionError> {
     let item = any(arguments, 0);
     let keys = arguments.get(1..).unwrap_or_default();
     if item.is_nil() {

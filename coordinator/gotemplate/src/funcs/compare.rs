@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 
 use super::{Functions, Param, any};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::print;
 use crate::value::Value;
 
@@ -44,8 +44,8 @@ pub(super) fn register(functions: &mut Functions) {
 
 fn pair<'a>(
     arguments: &[Value<'a>],
-    compare: fn(&Value<'a>, &Value<'a>) -> Result<bool, Fault>,
-) -> Result<Value<'a>, Fault> {
+    compare: fn(&Value<'a>, &Value<'a>) -> Result<bool, FunctionError>,
+) -> Result<Value<'a>, FunctionError> {
     compare(&any(arguments, 0), &any(arguments, 1)).map(Value::Bool)
 }
 
@@ -59,7 +59,7 @@ fn whole(value: &Value<'_>) -> Option<i128> {
     }
 }
 
-fn incompatible(left: &Value<'_>, right: &Value<'_>) -> Fault {
+fn incompatible(left: &Value<'_>, right: &Value<'_>) -> FunctionError {
     format!("incompatible types for comparison: {} and {}", left.type_name(), right.type_name())
         .into()
 }
@@ -72,7 +72,7 @@ fn is_basic(value: &Value<'_>) -> bool {
 }
 
 /// Whether two values are equal; an error if they cannot be compared.
-pub(super) fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault> {
+pub(super) fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, FunctionError> {
     if let (Some(left), Some(right)) = (whole(left), whole(right)) {
         return Ok(left == right);
     }
@@ -102,7 +102,7 @@ pub(super) fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault> 
 fn same_struct(
     left: &dyn crate::value::Struct,
     right: &dyn crate::value::Struct,
-) -> Result<bool, Fault> {
+) -> Result<bool, FunctionError> {
     let fields = right.fields();
     let values = || (0..fields.len()).map(|index| right.field(index));
     if values().any(|value| matches!(value, Value::List(_) | Value::Map(_))) {
@@ -120,7 +120,7 @@ fn same_struct(
     Ok(true)
 }
 
-fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault> {
+fn less(left: &Value<'_>, right: &Value<'_>) -> Result<bool, FunctionError> {
     if !is_basic(left) || !is_basic(right) {
         return Err(BAD_TYPE.into());
     }

@@ -4,7 +4,7 @@
 
 use super::list::key;
 use super::{Functions, Param, any, bytes};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::value::{Map, Text, Value};
 
@@ -74,7 +74,7 @@ pub(super) fn register(functions: &mut Functions) {
 }
 
 /// A dict argument.
-fn take<'a>(arguments: &[Value<'a>], index: usize) -> Result<Map<'a>, Fault> {
+fn take<'a>(arguments: &[Value<'a>], index: usize) -> Result<Map<'a>, FunctionError> {
     match any(arguments, index) {
         Value::Map(map) => Ok(map),
         other => Err(format!(
@@ -85,11 +85,11 @@ fn take<'a>(arguments: &[Value<'a>], index: usize) -> Result<Map<'a>, Fault> {
     }
 }
 
-fn charge(count: usize, budget: &mut Budget) -> Result<(), Fault> {
+fn charge(count: usize, budget: &mut Budget) -> Result<(), FunctionError> {
     budget.charge(count.saturating_add(1).saturating_mul(size_of::<(Text<'_>, Value<'_>)>()))
 }
 
-fn made<'a>(entries: Entries<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn made<'a>(entries: Entries<'a>, budget: &mut Budget) -> Result<Value<'a>, FunctionError> {
     charge(entries.len(), budget)?;
     Ok(Value::map(entries))
 }
@@ -98,7 +98,7 @@ fn filtered<'a>(
     map: Map<'a>,
     budget: &mut Budget,
     keep: impl Fn(&[u8]) -> bool,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, FunctionError> {
     let mut entries = map.entries();
     entries.retain(|(name, _)| keep(name));
     made(entries, budget)
@@ -109,7 +109,7 @@ fn named(arguments: &[Value<'_>], name: &[u8]) -> bool {
 }
 
 /// The entries of all dicts.
-fn all<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Entries<'a>, Fault> {
+fn all<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Entries<'a>, FunctionError> {
     let mut entries = Vec::new();
     for index in 0..arguments.len() {
         let map = take(arguments, index)?;
@@ -120,7 +120,7 @@ fn all<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Entries<'a>, 
 }
 
 /// A value deep in dicts: keys, then what stands for a missing one, then the dict.
-fn dig<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, Fault> {
+fn dig<'a>(arguments: &[Value<'a>], _: &mut Budget) -> Result<Value<'a>, FunctionError> {
     let [names @ .., fallback, dict] = arguments else {
         return Err("dig needs at least three arguments".into());
     };
@@ -146,7 +146,7 @@ fn merge<'a>(
     second: &Map<'a>,
     overwrite: bool,
     budget: &mut Budget,
-) -> Result<Map<'a>, Fault> {
+) -> Result<Map<'a>, FunctionError> {
     charge(first.len() + second.len(), budget)?;
     let mut entries = first.entries();
     for (name, new) in second.entries() {

@@ -1,7 +1,7 @@
 //! `quote`, `toJson`, `fromJson`.
 
 use super::{Functions, Param, any, bytes};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
@@ -19,14 +19,18 @@ pub(super) fn register(functions: &mut Functions) {
 pub(super) fn register_lenient(functions: &mut Functions) {
     functions.value("fromJson", &[Param::Text], None, |arguments, budget| {
         match read(arguments, budget) {
-            Err(Fault::Call(_)) => Ok(Value::Nil),
+            Err(FunctionError::Call(_)) => Ok(Value::Nil),
             other => other,
         }
     });
 }
 
 /// Each argument in quotes, with blanks between them; what is not there is left out.
-fn quoted(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
+fn quoted(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    budget: &mut Budget,
+) -> Result<(), FunctionError> {
     let mut first = true;
     for value in arguments.iter().filter(|value| !value.is_nil()) {
         if !first {
@@ -56,7 +60,7 @@ pub(super) fn pretty(
     out: &mut Output,
     arguments: &[Value<'_>],
     budget: &mut Budget,
-) -> Result<(), Fault> {
+) -> Result<(), FunctionError> {
     json(out, arguments, Some("  "), budget)
 }
 
@@ -65,12 +69,12 @@ fn json(
     arguments: &[Value<'_>],
     indent: Option<&'static str>,
     budget: &mut Budget,
-) -> Result<(), Fault> {
+) -> Result<(), FunctionError> {
     let layout = json_write::Layout { indent };
     json_write::write(out, &any(arguments, 0), layout, budget.limits.nesting)
 }
 
-fn read<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn read<'a>(arguments: &[Value<'a>], budget: &mut Budget) -> Result<Value<'a>, FunctionError> {
     let text = bytes(arguments, 0);
     budget.charge(text.len().saturating_mul(16))?;
     match arguments.first() {

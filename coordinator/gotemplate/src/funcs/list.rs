@@ -3,7 +3,7 @@
 //! No function changes its argument; each gives a new list.
 
 use super::{Functions, Param, any, int};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
@@ -103,12 +103,12 @@ pub(super) fn register(functions: &mut Functions) {
     functions.text("seq", &[], Some(Int), sequence);
 }
 
-fn charge(count: usize, budget: &mut Budget) -> Result<(), Fault> {
+fn charge(count: usize, budget: &mut Budget) -> Result<(), FunctionError> {
     budget.charge(count.saturating_add(1).saturating_mul(size_of::<Value<'_>>()))
 }
 
 /// A list argument.
-fn take<'a>(arguments: &[Value<'a>], index: usize, what: &str) -> Result<List<'a>, Fault> {
+fn take<'a>(arguments: &[Value<'a>], index: usize, what: &str) -> Result<List<'a>, FunctionError> {
     match any(arguments, index) {
         Value::List(list) => Ok(list),
         other => Err(format!("cannot {what} on type {}", other.type_name()).into()),
@@ -120,7 +120,7 @@ fn items<'a>(
     index: usize,
     what: &str,
     budget: &mut Budget,
-) -> Result<Vec<Value<'a>>, Fault> {
+) -> Result<Vec<Value<'a>>, FunctionError> {
     let list = take(arguments, index, what)?;
     charge(list.len(), budget)?;
     Ok(list.iter().collect())
@@ -132,7 +132,7 @@ fn part<'a>(
     what: &str,
     budget: &mut Budget,
     range: fn(usize) -> std::ops::Range<usize>,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, FunctionError> {
     let list = take(arguments, 0, what)?;
     if list.is_empty() {
         return Ok(Value::Nil);
@@ -142,7 +142,7 @@ fn part<'a>(
     Ok(Value::List(list.part(range.start, range.end)))
 }
 
-fn texts(arguments: &[Value<'_>], budget: &mut Budget) -> Result<Vec<Vec<u8>>, Fault> {
+fn texts(arguments: &[Value<'_>], budget: &mut Budget) -> Result<Vec<Vec<u8>>, FunctionError> {
     let parts = match any(arguments, 0) {
         Value::List(list) => list.iter().filter(|part| !part.is_nil()).collect(),
         value if value.is_nil() => Vec::new(),
@@ -158,7 +158,11 @@ fn texts(arguments: &[Value<'_>], budget: &mut Budget) -> Result<Vec<Vec<u8>>, F
     Ok(texts)
 }
 
-fn contains(items: &[Value<'_>], sought: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
+fn contains(
+    items: &[Value<'_>],
+    sought: &Value<'_>,
+    budget: &mut Budget,
+) -> Result<bool, FunctionError> {
     for item in items {
         if same(item, sought, budget)? {
             return Ok(true);
@@ -173,7 +177,7 @@ pub(super) fn same(
     left: &Value<'_>,
     right: &Value<'_>,
     budget: &mut Budget,
-) -> Result<bool, Fault> {
+) -> Result<bool, FunctionError> {
     budget.charge(8)?;
     match (left, right) {
         (Value::List(left), Value::List(right)) => {
@@ -206,7 +210,12 @@ pub(super) fn same(
     }
 }
 
-fn numbers<'a>(start: i64, stop: i64, step: i64, budget: &mut Budget) -> Result<Value<'a>, Fault> {
+fn numbers<'a>(
+    start: i64,
+    stop: i64,
+    step: i64,
+    budget: &mut Budget,
+) -> Result<Value<'a>, FunctionError> {
     let mut items = Vec::new();
     let mut next = start;
     while (step > 0 && next < stop) || (step < 0 && next > stop) {
@@ -221,7 +230,11 @@ fn numbers<'a>(start: i64, stop: i64, step: i64, budget: &mut Budget) -> Result<
 }
 
 /// Numbers with blanks between them, both ends included: `stop`, `start stop` or `start step stop`.
-fn sequence(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), Fault> {
+fn sequence(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    _: &mut Budget,
+) -> Result<(), FunctionError> {
     let towards = |start: i64, stop: i64| if stop < start { -1 } else { 1 };
     let (start, step, stop) = match arguments.len() {
         1 => (1, towards(1, int(arguments, 0)), int(arguments, 0)),
@@ -244,7 +257,7 @@ fn sequence(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result
 }
 
 /// A key of a map from any value.
-pub(super) fn key<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Text<'a>, Fault> {
+pub(super) fn key<'a>(value: &Value<'a>, budget: &mut Budget) -> Result<Text<'a>, FunctionError> {
     match value {
         Value::Text(text) => Ok(text.clone()),
         other => {

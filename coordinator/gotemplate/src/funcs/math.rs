@@ -4,7 +4,7 @@
 //! An overflow or a division by zero is an error.
 
 use super::{Functions, Param, any};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::number::parse_float;
 use crate::value::Value;
 
@@ -109,8 +109,8 @@ fn float(value: &Value<'_>) -> f64 {
     }
 }
 
-fn overflow() -> Fault {
-    Fault::call("integer overflow")
+fn overflow() -> FunctionError {
+    FunctionError::call("integer overflow")
 }
 
 fn divide(left: i64, right: i64) -> Option<i64> {
@@ -121,7 +121,7 @@ fn fold<'a>(
     arguments: &[Value<'a>],
     start: i64,
     step: fn(i64, i64) -> Option<i64>,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, FunctionError> {
     let total = arguments.iter().try_fold(start, |total, value| step(total, integer(value)));
     total.map(Value::Int).ok_or_else(overflow)
 }
@@ -129,18 +129,24 @@ fn fold<'a>(
 fn pair<'a>(
     arguments: &[Value<'a>],
     work: fn(i64, i64) -> Option<i64>,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, FunctionError> {
     let (left, right) = (integer(&any(arguments, 0)), integer(&any(arguments, 1)));
     work(left, right).map(Value::Int).ok_or_else(|| match right {
-        0 => Fault::call("runtime error: integer divide by zero"),
+        0 => FunctionError::call("runtime error: integer divide by zero"),
         _ => overflow(),
     })
 }
 
-fn choose<'a>(arguments: &[Value<'a>], better: fn(i64, i64) -> i64) -> Result<Value<'a>, Fault> {
+fn choose<'a>(
+    arguments: &[Value<'a>],
+    better: fn(i64, i64) -> i64,
+) -> Result<Value<'a>, FunctionError> {
     Ok(Value::Int(arguments.iter().map(integer).reduce(better).unwrap_or(0)))
 }
 
-fn fold_floats<'a>(arguments: &[Value<'a>], step: fn(f64, f64) -> f64) -> Result<Value<'a>, Fault> {
+fn fold_floats<'a>(
+    arguments: &[Value<'a>],
+    step: fn(f64, f64) -> f64,
+) -> Result<Value<'a>, FunctionError> {
     Ok(Value::Float(arguments.iter().map(float).reduce(step).unwrap_or(0.0)))
 }

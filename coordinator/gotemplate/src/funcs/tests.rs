@@ -1,4 +1,4 @@
-use crate::{Fault, Functions, Param, Template, Value};
+use crate::{FunctionError, Functions, Param, Template, Value};
 
 fn run(source: &str) -> Result<String, String> {
     let template =
@@ -259,7 +259,7 @@ fn a_caller_adds_functions() {
     functions.add("double", &[Param::Int], None, |arguments, budget| {
         budget.charge(1)?;
         let number = arguments.first().and_then(Value::as_int).unwrap_or(0);
-        number.checked_mul(2).map(Value::Int).ok_or_else(|| Fault::call("too large"))
+        number.checked_mul(2).map(Value::Int).ok_or_else(|| FunctionError::call("too large"))
     });
     let template =
         Template::parse("t", "{{double 21}} {{3.0 | double}}", &functions).expect("known");

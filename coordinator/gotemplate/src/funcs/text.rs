@@ -3,7 +3,7 @@
 //! Names and order of arguments are those that chart authors know; the text comes last, so that it can be piped.
 
 use super::{Functions, Param, any, bytes, int};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::limits::Budget;
 use crate::output::Output;
 use crate::print;
@@ -11,7 +11,15 @@ use crate::unicode;
 use crate::value::{Text, Value};
 
 pub(super) fn register(functions: &mut Functions) {
-    use Param::{Any, Bool, Int, Text};
+    change_case(functions);
+    cut(functions);
+    lengthen(functions);
+    show(functions);
+    search_and_split(functions);
+}
+
+fn change_case(functions: &mut Functions) {
+    use Param::Text;
     functions.text("upper", &[Text], None, |out, arguments, _| {
         each_char(out, bytes(arguments, 0), |c, _| single(c, c.to_uppercase()))
     });
@@ -36,6 +44,10 @@ pub(super) fn register(functions: &mut Functions) {
             },
         )
     });
+}
+
+fn cut(functions: &mut Functions) {
+    use Param::{Int, Text};
     functions.text("trim", &[Text], None, |out, arguments, _| {
         trim(out, bytes(arguments, 0), char::is_whitespace)
     });
@@ -57,14 +69,22 @@ pub(super) fn register(functions: &mut Functions) {
         kept.for_each(|(_, raw)| out.push(raw));
         Ok(())
     });
+    functions.text("trunc", &[Int, Text], None, truncate);
+}
+
+fn lengthen(functions: &mut Functions) {
+    use Param::{Int, Text};
     functions.text("replace", &[Text, Text, Text], None, replace);
     functions.text("repeat", &[Int, Text], None, repeat);
-    functions.text("trunc", &[Int, Text], None, truncate);
     functions.text("indent", &[Int, Text], None, |out, arguments, _| indent(out, arguments));
     functions.text("nindent", &[Int, Text], None, |out, arguments, _| {
         out.push_byte(b'\n');
         indent(out, arguments)
     });
+}
+
+fn show(functions: &mut Functions) {
+    use Param::{Any, Text};
     functions.text("squote", &[], Some(Any), |out, arguments, _| {
         for (index, value) in arguments.iter().filter(|value| !value.is_nil()).enumerate() {
             out.push_str(if index > 0 { " '" } else { "'" });
@@ -85,6 +105,10 @@ pub(super) fn register(functions: &mut Functions) {
         print::show(out, &any(arguments, 0), print::Flags::default());
         Ok(())
     });
+}
+
+fn search_and_split(functions: &mut Functions) {
+    use Param::Text;
     functions.value("contains", &[Text, Text], None, |arguments, budget| {
         let part = bytes(arguments, 0);
         Ok(Value::Bool(part.is_empty() || pieces(bytes(arguments, 1), part, budget)?.len() > 1))
@@ -105,30 +129,9 @@ pub(super) fn register(functions: &mut Functions) {
             named.map(|(index, part)| (format!("_{index}").into_bytes().into(), part)).collect(),
         ))
     });
-    functions.value("default", &[Any], Some(Any), |arguments, _| {
-        let given = any(arguments, 1);
-        Ok(if given.is_true() { given } else { any(arguments, 0) })
-    });
-    functions
-        .value("empty", &[Any], None, |arguments, _| Ok(Value::Bool(!any(arguments, 0).is_true())));
-    functions.value("coalesce", &[], Some(Any), |arguments, _| {
-        Ok(arguments.iter().find(|value| value.is_true()).cloned().unwrap_or(Value::Nil))
-    });
-    functions.value("ternary", &[Any, Any, Bool], None, |arguments, _| {
-        Ok(any(arguments, if any(arguments, 2).is_true() { 0 } else { 1 }))
-    });
-    functions.value("fail", &[Text], None, |arguments, _| {
-        Err(Fault::call(String::from_utf8_lossy(bytes(arguments, 0))))
-    });
-    functions.value("required", &[Text, Any], None, |arguments, _| match any(arguments, 1) {
-        value if value.is_nil() || value.as_bytes().is_some_and(<[u8]>::is_empty) => {
-            Err(Fault::call(String::from_utf8_lossy(bytes(arguments, 0))))
-        }
-        value => Ok(value),
-    });
 }
 
-fn put(out: &mut Output, bytes: &[u8]) -> Result<(), Fault> {
+fn put(out: &mut Output, bytes: &[u8]) -> Result<(), FunctionError> {
     out.push(bytes);
     Ok(())
 }
@@ -145,7 +148,7 @@ fn each_char(
     out: &mut Output,
     bytes: &[u8],
     change: impl Fn(char, bool) -> char,
-) -> Result<(), Fault> {
+) -> Result<(), FunctionError> {
     let mut in_word = false;
     for (c, raw) in unicode::runes(bytes) {
         match c {
@@ -157,7 +160,7 @@ fn each_char(
     Ok(())
 }
 
-fn trim(out: &mut Output, bytes: &[u8], drop: impl Fn(char) -> bool) -> Result<(), Fault> {
+fn trim(out: &mut Output, bytes: &[u8], drop: impl Fn(char) -> bool) -> Result<(), FunctionError> {
     let width = |c: Option<char>, raw: &[u8]| c.is_some_and(&drop).then_some(raw.len());
     let from: usize = unicode::runes(bytes).map_while(|(c, raw)| width(c, raw)).sum();
     // How much of the end is dropped is known once the end is reached.
@@ -171,7 +174,7 @@ fn pieces<'t>(
     text: &'t [u8],
     separator: &[u8],
     budget: &mut Budget,
-) -> Result<Vec<&'t [u8]>, Fault> {
+) -> Result<Vec<&'t [u8]>, FunctionError> {
     budget.charge(text.len())?;
     if let (Ok(text), Ok(separator)) = (std::str::from_utf8(text), std::str::from_utf8(separator)) {
         return Ok(text.split(separator).map(str::as_bytes).collect());
@@ -189,7 +192,11 @@ fn pieces<'t>(
     Ok(parts)
 }
 
-fn replace(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
+fn replace(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    budget: &mut Budget,
+) -> Result<(), FunctionError> {
     let (old, new, text) = (bytes(arguments, 0), bytes(arguments, 1), bytes(arguments, 2));
     if old.is_empty() {
         // Between all characters, and at both ends.
@@ -208,9 +215,9 @@ fn replace(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Re
     Ok(())
 }
 
-fn repeat(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), Fault> {
+fn repeat(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), FunctionError> {
     let count = usize::try_from(int(arguments, 0))
-        .map_err(|_| Fault::call("strings: negative Repeat count"))?;
+        .map_err(|_| FunctionError::call("strings: negative Repeat count"))?;
     let text = bytes(arguments, 1);
     for _ in 0..if text.is_empty() { 0 } else { count } {
         out.push(text);
@@ -222,7 +229,11 @@ fn repeat(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(
 }
 
 /// The first bytes, or with a negative count the last ones.
-fn truncate(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result<(), Fault> {
+fn truncate(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    _: &mut Budget,
+) -> Result<(), FunctionError> {
     let (count, text) = (int(arguments, 0), bytes(arguments, 1));
     let size = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     put(
@@ -235,9 +246,9 @@ fn truncate(out: &mut Output, arguments: &[Value<'_>], _: &mut Budget) -> Result
     )
 }
 
-fn indent(out: &mut Output, arguments: &[Value<'_>]) -> Result<(), Fault> {
+fn indent(out: &mut Output, arguments: &[Value<'_>]) -> Result<(), FunctionError> {
     let width = usize::try_from(int(arguments, 0))
-        .map_err(|_| Fault::call("strings: negative Repeat count"))?;
+        .map_err(|_| FunctionError::call("strings: negative Repeat count"))?;
     for (index, line) in bytes(arguments, 1).split(|byte| *byte == b'\n').enumerate() {
         if index > 0 {
             out.push_byte(b'\n');
@@ -252,7 +263,11 @@ fn indent(out: &mut Output, arguments: &[Value<'_>]) -> Result<(), Fault> {
 }
 
 /// A list, or one value, with a separator between its parts; what is not there is left out.
-fn join(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Result<(), Fault> {
+fn join(
+    out: &mut Output,
+    arguments: &[Value<'_>],
+    budget: &mut Budget,
+) -> Result<(), FunctionError> {
     let separator = bytes(arguments, 0);
     let parts: Vec<Value<'_>> = match any(arguments, 1) {
         Value::List(list) => list.iter().filter(|part| !part.is_nil()).collect(),
@@ -272,7 +287,11 @@ fn join(out: &mut Output, arguments: &[Value<'_>], budget: &mut Budget) -> Resul
     Ok(())
 }
 
-fn split<'a>(text: &[u8], separator: &[u8], budget: &mut Budget) -> Result<Vec<Value<'a>>, Fault> {
+fn split<'a>(
+    text: &[u8],
+    separator: &[u8],
+    budget: &mut Budget,
+) -> Result<Vec<Value<'a>>, FunctionError> {
     budget.charge(text.len().saturating_mul(size_of::<Value<'_>>()))?;
     let part = |bytes: &[u8]| Value::Text(Text::from(bytes.to_vec()));
     if separator.is_empty() {

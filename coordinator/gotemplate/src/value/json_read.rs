@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use super::{List, Map, Text, Value};
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::number::parse_float;
 use crate::unicode;
 
@@ -41,7 +41,11 @@ pub(super) fn view(json: &serde_json::Value, numbers: Numbers) -> Value<'_> {
 }
 
 /// Reads one JSON text. What it holds is copied.
-pub(crate) fn read<'a>(bytes: &[u8], numbers: Numbers, nesting: usize) -> Result<Value<'a>, Fault> {
+pub(crate) fn read<'a>(
+    bytes: &[u8],
+    numbers: Numbers,
+    nesting: usize,
+) -> Result<Value<'a>, FunctionError> {
     document(bytes, numbers, nesting, |plain| Text::Shared(Rc::from(plain)))
 }
 
@@ -50,7 +54,7 @@ pub(crate) fn read_borrowed(
     bytes: &[u8],
     numbers: Numbers,
     nesting: usize,
-) -> Result<Value<'_>, Fault> {
+) -> Result<Value<'_>, FunctionError> {
     document(bytes, numbers, nesting, Text::Borrowed)
 }
 
@@ -59,7 +63,7 @@ fn document<'b, 'a>(
     numbers: Numbers,
     nesting: usize,
     keep: impl Fn(&'b [u8]) -> Text<'a>,
-) -> Result<Value<'a>, Fault> {
+) -> Result<Value<'a>, FunctionError> {
     let mut reader = Reader { bytes, at: 0, numbers, keep, too_large: None };
     let value = reader.document(nesting)?;
     reader.blanks();
@@ -91,7 +95,7 @@ enum Open<'a> {
 }
 
 impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
-    fn document(&mut self, nesting: usize) -> Result<Value<'a>, Fault> {
+    fn document(&mut self, nesting: usize) -> Result<Value<'a>, FunctionError> {
         let mut open: Vec<Open<'a>> = Vec::new();
         loop {
             self.blanks();
@@ -161,7 +165,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         self.bytes.get(self.at).copied()
     }
 
-    fn next(&mut self) -> Result<u8, Fault> {
+    fn next(&mut self) -> Result<u8, FunctionError> {
         let byte = self.peek().ok_or_else(end)?;
         self.at += 1;
         Ok(byte)
@@ -180,7 +184,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         }
     }
 
-    fn key(&mut self) -> Result<Text<'a>, Fault> {
+    fn key(&mut self) -> Result<Text<'a>, FunctionError> {
         match self.next()? {
             b'"' => {}
             byte => return Err(unexpected(byte, "looking for beginning of object key string")),
@@ -193,7 +197,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         }
     }
 
-    fn scalar(&mut self) -> Result<Value<'a>, Fault> {
+    fn scalar(&mut self) -> Result<Value<'a>, FunctionError> {
         match self.next()? {
             b'"' => Ok(Value::Text(self.string()?)),
             b't' => self.word("true", Value::Bool(true)),
@@ -208,7 +212,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
     }
 
     /// The rest of a word, behind its first letter.
-    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, FunctionError> {
         for expected in word.bytes().skip(1) {
             let byte = self.solid();
             if byte != expected {
@@ -219,7 +223,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         Ok(value)
     }
 
-    fn digits(&mut self, context: &str) -> Result<(), Fault> {
+    fn digits(&mut self, context: &str) -> Result<(), FunctionError> {
         match self.solid() {
             b'0'..=b'9' => {}
             byte => return Err(unexpected(byte, context)),
@@ -230,7 +234,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Value<'a>, Fault> {
+    fn number(&mut self) -> Result<Value<'a>, FunctionError> {
         let start = self.at;
         let mut whole = true;
         if self.peek() == Some(b'-') {
@@ -272,7 +276,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
     }
 
     /// The rest of a string, behind its opening quote.
-    fn string(&mut self) -> Result<Text<'a>, Fault> {
+    fn string(&mut self) -> Result<Text<'a>, FunctionError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let plain = |byte: &u8| matches!(byte, 0x20..0x80) && *byte != b'"' && *byte != b'\\';
         let plain = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
@@ -300,7 +304,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         }
     }
 
-    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), Fault> {
+    fn escape(&mut self, text: &mut Vec<u8>) -> Result<(), FunctionError> {
         text.push(match self.solid() {
             byte @ (b'"' | b'\\' | b'/') => byte,
             b'b' => 8,
@@ -333,7 +337,7 @@ impl<'b, 'a, K: Fn(&'b [u8]) -> Text<'a>> Reader<'b, K> {
         char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
     }
 
-    fn unit(&mut self) -> Result<u32, Fault> {
+    fn unit(&mut self) -> Result<u32, FunctionError> {
         let mut unit = 0;
         for _ in 0..4 {
             let byte = self.solid();
@@ -349,22 +353,22 @@ fn push_char(text: &mut Vec<u8>, c: char) {
     text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-fn within(depth: usize, nesting: usize) -> Result<(), Fault> {
-    if depth > nesting { Err(Fault::call("exceeded max depth")) } else { Ok(()) }
+fn within(depth: usize, nesting: usize) -> Result<(), FunctionError> {
+    if depth > nesting { Err(FunctionError::call("exceeded max depth")) } else { Ok(()) }
 }
 
-fn end() -> Fault {
-    Fault::call("unexpected end of JSON input")
+fn end() -> FunctionError {
+    FunctionError::call("unexpected end of JSON input")
 }
 
-fn unexpected(byte: u8, context: &str) -> Fault {
+fn unexpected(byte: u8, context: &str) -> FunctionError {
     let mut shown = crate::output::Output::new(16);
     match byte {
         b'\'' => shown.push_str(r"'\''"),
         b'"' => shown.push_str("'\"'"),
         _ => crate::quote::quote_char(&mut shown, char::from(byte), false),
     }
-    Fault::call(format!(
+    FunctionError::call(format!(
         "invalid character {} {context}",
         String::from_utf8_lossy(shown.as_bytes())
     ))

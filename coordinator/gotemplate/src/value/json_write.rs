@@ -1,7 +1,7 @@
 //! Values as JSON, the way Go writes it: compact, ordered keys, `<`, `>` and `&` escaped.
 
 use super::Value;
-use crate::error::Fault;
+use crate::error::FunctionError;
 use crate::output::Output;
 use crate::print::{float, integer};
 use crate::unicode;
@@ -18,7 +18,7 @@ pub(crate) fn write(
     value: &Value<'_>,
     layout: Layout,
     nesting: usize,
-) -> Result<(), Fault> {
+) -> Result<(), FunctionError> {
     Writer { out, layout, nesting }.value(value, 0)
 }
 
@@ -29,9 +29,9 @@ struct Writer<'o> {
 }
 
 impl Writer<'_> {
-    fn value(&mut self, value: &Value<'_>, depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, value: &Value<'_>, depth: usize) -> Result<(), FunctionError> {
         if depth > self.nesting {
-            return Err(Fault::Limit("value is nested too deep".to_owned()));
+            return Err(FunctionError::Limit("value is nested too deep".to_owned()));
         }
         if self.out.is_over() {
             return Ok(());
@@ -44,7 +44,9 @@ impl Writer<'_> {
             Value::Uint(number) => self.out.push_str(&number.to_string()),
             Value::Byte(number) => self.out.push_str(&number.to_string()),
             Value::Float(number) => self.number(*number)?,
-            Value::Complex(..) => return Err(Fault::call("json: unsupported type: complex128")),
+            Value::Complex(..) => {
+                return Err(FunctionError::call("json: unsupported type: complex128"));
+            }
             Value::Text(text) => string(self.out, text),
             Value::List(list) => {
                 self.out.push_byte(b'[');
@@ -80,7 +82,7 @@ impl Writer<'_> {
         key: &[u8],
         value: &Value<'_>,
         depth: usize,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FunctionError> {
         self.separate(index, depth + 1);
         string(self.out, key);
         self.out.push_str(if self.layout.indent.is_some() { ": " } else { ":" });
@@ -110,12 +112,12 @@ impl Writer<'_> {
         }
     }
 
-    fn number(&mut self, number: f64) -> Result<(), Fault> {
+    fn number(&mut self, number: f64) -> Result<(), FunctionError> {
         if !number.is_finite() {
             let mut shown = Output::new(64);
             float::general(&mut shown, number);
             let shown = String::from_utf8_lossy(shown.as_bytes()).into_owned();
-            return Err(Fault::call(format!("json: unsupported value: {shown}")));
+            return Err(FunctionError::call(format!("json: unsupported value: {shown}")));
         }
         float::json(self.out, number);
         Ok(())

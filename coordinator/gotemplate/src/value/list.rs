@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::data::holds_any;
 use super::{Sequence, Value};
 
-/// A list.
+/// A list of values, borrowed or computed.
 #[derive(Clone)]
 pub enum List<'a> {
     /// A view of the data.
@@ -62,7 +62,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// All elements.
+    /// The elements in their order.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }

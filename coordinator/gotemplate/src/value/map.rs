@@ -8,7 +8,7 @@ use super::{Mapping, Text, Value};
 /// A map of no more keys is searched from one end to the other.
 const FEW: usize = 12;
 
-/// A map.
+/// A map from text to values.
 #[derive(Clone)]
 pub enum Map<'a> {
     /// A view of the data.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use muster_proto::device::Inventory;
-use muster_proto::link::{Ack, MOST_TABLES, Outcome};
+use muster_proto::link::{Ack, AckOutcome, MOST_TABLES};
 
 use super::super::blob::Blob;
 use super::super::queue::Order;
-use super::tables::Wanted;
-use super::{Known, Pods, Refusal, Session, Tables, Undeliverable};
+use super::tables::Desired;
+use super::{DeliverError, Pods, Refusal, Session, TableReport, Tables};
 
 /// How often one content is sent again to a peer that says it does not have it.
 pub(super) const MOST_RETRIES: u32 = 3;
@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) session: Option<Session>,
     pub(super) inventory: Option<(Arc<Inventory>, Digest)>,
     pub(super) pods: Option<Pods>,
-    wanted: BTreeMap<Place, Wanted>,
+    desired: BTreeMap<Place, Desired>,
     delivered: BTreeMap<Place, (u64, Digest)>,
     /// Only of places that are wanted.
     refused: BTreeMap<Place, Refusal>,
@@ -32,7 +32,7 @@ pub(super) struct Node {
 // === impl Node ===
 
 impl Node {
-    pub(super) fn is_heard(&self, session: u64) -> bool {
+    pub(super) fn is_current(&self, session: u64) -> bool {
         self.session.as_ref().is_some_and(|own| own.number == session)
     }
 
@@ -52,25 +52,25 @@ impl Node {
         }
         self.refused.clear();
         self.due.clear();
-        for wanted in self.wanted.values_mut() {
-            if let Wanted::Table { retries, .. } = wanted {
+        for desired in self.desired.values_mut() {
+            if let Desired::Table { retries, .. } = desired {
                 *retries = 0;
             }
         }
-        self.wanted.keys().filter_map(|place| self.order(place)).collect()
+        self.desired.keys().filter_map(|place| self.order(place)).collect()
     }
 
     /// What is to be said about a place, given what is there.
     fn order(&self, place: &Place) -> Option<Order> {
         let there = self.delivered.get(place);
-        match self.wanted.get(place)? {
-            Wanted::Table { delivery, blob, .. } => {
+        match self.desired.get(place)? {
+            Desired::Table { delivery, blob, .. } => {
                 let known = self.pods.as_ref().is_some_and(|pods| pods.hold(place));
                 let done = there == Some(&(delivery.generation, delivery.digest));
                 let (delivery, blob) = (delivery.clone(), blob.clone());
                 (known && !done).then_some(Order::Deliver { delivery, blob })
             }
-            Wanted::Nothing { generation } => {
+            Desired::Nothing { generation } => {
                 let some = there.is_some_and(|(there, _)| there <= generation);
                 let (place, generation) = (place.clone(), *generation);
                 some.then_some(Order::Retire { place, generation })
@@ -80,7 +80,7 @@ impl Node {
 
     /// A table goes with the volume of its pod. Whether the pods are others than before.
     pub(super) fn set_pods(&mut self, pods: Pods) -> bool {
-        self.wanted.retain(|place, _| pods.hold(place));
+        self.desired.retain(|place, _| pods.hold(place));
         self.delivered.retain(|place, _| pods.hold(place));
         self.refused.retain(|place, _| pods.hold(place));
         self.due.retain(|place| pods.hold(place));
@@ -94,9 +94,9 @@ impl Node {
         let Ack { place, generation, outcome } = ack;
         let there = self.delivered.get(&place).map_or(0, |(generation, _)| *generation);
         match outcome {
-            Outcome::Delivered(digest) if generation >= there => {
+            AckOutcome::Delivered(digest) if generation >= there => {
                 self.settled(&place);
-                let ours = self.wanted.contains_key(&place)
+                let ours = self.desired.contains_key(&place)
                     || self.pods.as_ref().is_some_and(|pods| pods.hold(&place));
                 let fits =
                     self.delivered.len() < MOST_TABLES || self.delivered.contains_key(&place);
@@ -104,24 +104,24 @@ impl Node {
                     self.delivered.insert(place.clone(), (generation, digest));
                 }
                 // It was on its way when it was retired, and the agent was away when it was told.
-                match self.wanted.get(&place)? {
-                    Wanted::Nothing { .. } => self.order(&place),
-                    Wanted::Table { .. } => None,
+                match self.desired.get(&place)? {
+                    Desired::Nothing { .. } => self.order(&place),
+                    Desired::Table { .. } => None,
                 }
             }
-            Outcome::Retired if generation >= there => {
+            AckOutcome::Retired if generation >= there => {
                 self.delivered.remove(&place);
                 self.settled(&place);
                 // Somebody who led before had it taken away, and it is wanted again.
-                match self.wanted.get(&place)? {
-                    Wanted::Table { delivery, .. } if delivery.generation <= generation => {
+                match self.desired.get(&place)? {
+                    Desired::Table { delivery, .. } if delivery.generation <= generation => {
                         self.order(&place)
                     }
                     _ => None,
                 }
             }
-            Outcome::Delivered(_) | Outcome::Retired => None,
-            Outcome::Refused { reason, message } => {
+            AckOutcome::Delivered(_) | AckOutcome::Retired => None,
+            AckOutcome::Refused { reason, message } => {
                 self.refuse(place, Refusal { generation, reason, message })
             }
         }
@@ -129,8 +129,8 @@ impl Node {
 
     fn refuse(&mut self, place: Place, refusal: Refusal) -> Option<Order> {
         // What nobody wants, or what was replaced in the meantime, does not matter.
-        let wanted = self.wanted.get_mut(&place)?;
-        if wanted.generation() != refusal.generation {
+        let desired = self.desired.get_mut(&place)?;
+        if desired.generation() != refusal.generation {
             return None;
         }
         let lost = matches!(refusal.reason.as_str(), "blob-missing" | "digest-mismatch");
@@ -140,12 +140,12 @@ impl Node {
                 self.due.push_back(place.clone());
             }
             // The content was there.
-            if let Wanted::Table { retries, .. } = wanted {
+            if let Desired::Table { retries, .. } = desired {
                 *retries = 0;
             }
         } else {
             self.due.retain(|due| *due != place);
-            if let Wanted::Table { retries, .. } = wanted
+            if let Desired::Table { retries, .. } = desired
                 && lost
                 && *retries < MOST_RETRIES
             {
@@ -169,9 +169,9 @@ impl Node {
         while orders.len() < most
             && let Some(place) = self.due.pop_front()
         {
-            match self.wanted.get(&place) {
+            match self.desired.get(&place) {
                 // The agent need not have a table to have refused to take it away.
-                Some(Wanted::Nothing { generation }) => {
+                Some(Desired::Nothing { generation }) => {
                     orders.push(Order::Retire { place, generation: *generation });
                 }
                 _ => orders.extend(self.order(&place)),
@@ -180,65 +180,65 @@ impl Node {
         orders
     }
 
-    pub(super) fn want(
+    pub(super) fn set_desired(
         &mut self,
         name: &str,
         delivery: Delivery,
         blob: Arc<Blob>,
-    ) -> Result<Option<(u64, Order)>, Undeliverable> {
+    ) -> Result<Option<(u64, Order)>, DeliverError> {
         let place = delivery.place.clone();
         if !self.pods.as_ref().is_some_and(|pods| pods.hold(&place)) {
-            return Err(Undeliverable::PodElsewhere { node: name.into(), uid: place.pod_uid });
+            return Err(DeliverError::PodElsewhere { node: name.into(), uid: place.pod_uid });
         }
         let stale = |known: u64| {
             let (place, given) = (place.clone(), delivery.generation);
-            Err(Undeliverable::OlderGeneration { place, known, given })
+            Err(DeliverError::OlderGeneration { place, known, given })
         };
-        match self.wanted.get(&place) {
-            Some(Wanted::Nothing { generation }) if delivery.generation <= *generation => {
+        match self.desired.get(&place) {
+            Some(Desired::Nothing { generation }) if delivery.generation <= *generation => {
                 return stale(*generation);
             }
-            Some(Wanted::Table { delivery: known, .. })
+            Some(Desired::Table { delivery: known, .. })
                 if delivery.generation < known.generation
                     || (delivery.generation == known.generation && *known != delivery) =>
             {
                 return stale(known.generation);
             }
-            None if self.wanted.len() >= MOST_TABLES => {
-                return Err(Undeliverable::TooMany(name.into()));
+            None if self.desired.len() >= MOST_TABLES => {
+                return Err(DeliverError::TooMany(name.into()));
             }
             _ => {}
         }
         self.due.retain(|due| *due != place);
-        self.wanted.insert(place.clone(), Wanted::Table { delivery, blob, retries: 0 });
+        self.desired.insert(place.clone(), Desired::Table { delivery, blob, retries: 0 });
         Ok(self.session.as_ref().map(|own| own.number).zip(self.order(&place)))
     }
 
-    pub(super) fn unwant(&mut self, place: &Place, generation: u64) -> Option<(u64, Order)> {
-        match self.wanted.get(place) {
-            Some(wanted) if wanted.generation() > generation => return None,
-            None if self.wanted.len() >= MOST_TABLES => return None,
+    pub(super) fn clear_desired(&mut self, place: &Place, generation: u64) -> Option<(u64, Order)> {
+        match self.desired.get(place) {
+            Some(desired) if desired.generation() > generation => return None,
+            None if self.desired.len() >= MOST_TABLES => return None,
             _ => {}
         }
         self.due.retain(|due| due != place);
-        self.wanted.insert(place.clone(), Wanted::Nothing { generation });
+        self.desired.insert(place.clone(), Desired::Nothing { generation });
         // The agent may be writing it right now, so it is told even if nothing is known to be there.
         let order = Order::Retire { place: place.clone(), generation };
         self.session.as_ref().map(|own| (own.number, order))
     }
 
-    pub(super) fn known(&self, place: &Place) -> Known {
-        Known {
-            linked: self.session.is_some(),
+    pub(super) fn table_report(&self, place: &Place) -> TableReport {
+        TableReport {
+            connected: self.session.is_some(),
             delivered: self.delivered.get(place).copied(),
             refused: self.refused.get(place).cloned(),
         }
     }
 
     pub(super) fn tables(&self) -> Tables {
-        let table = |wanted: &Wanted| match wanted {
-            Wanted::Table { delivery, .. } => Some(delivery.clone()),
-            Wanted::Nothing { .. } => None,
+        let table = |desired: &Desired| match desired {
+            Desired::Table { delivery, .. } => Some(delivery.clone()),
+            Desired::Nothing { .. } => None,
         };
         let there = |(place, (generation, digest)): (&Place, &(u64, Digest))| Delivered {
             place: place.clone(),
@@ -246,7 +246,7 @@ impl Node {
             digest: *digest,
         };
         Tables {
-            wanted: self.wanted.values().filter_map(table).collect(),
+            desired: self.desired.values().filter_map(table).collect(),
             delivered: self.delivered.iter().map(there).collect(),
             refused: self.refused.clone(),
         }

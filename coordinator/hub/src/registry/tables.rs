@@ -28,7 +28,7 @@ pub(super) const TRANSIENT: [&str; 11] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     /// What should be there.
-    pub wanted: Vec<Delivery>,
+    pub desired: Vec<Delivery>,
     /// What the agent says is there.
     pub delivered: Vec<Delivered>,
     /// What the agent has refused last, by place.
@@ -48,7 +48,7 @@ pub struct Refusal {
 
 /// What is not accepted from a controller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Undeliverable {
+pub enum DeliverError {
     /// Another hub leads, or none.
     #[error("this hub does not lead; ask the one that does")]
     NotLeading,
@@ -90,7 +90,7 @@ pub enum Undeliverable {
 }
 
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum Desired {
     Table {
         delivery: Delivery,
         blob: Arc<Blob>,
@@ -111,9 +111,9 @@ impl Refusal {
     }
 }
 
-// === impl Undeliverable ===
+// === impl DeliverError ===
 
-impl Undeliverable {
+impl DeliverError {
     /// Why, for metrics.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -128,9 +128,9 @@ impl Undeliverable {
     }
 }
 
-// === impl Wanted ===
+// === impl Desired ===
 
-impl Wanted {
+impl Desired {
     pub(super) fn generation(&self) -> u64 {
         match self {
             Self::Table { delivery, .. } => delivery.generation,

@@ -1,7 +1,7 @@
 use muster_proto::delivery::Delivered;
 use muster_proto::device::{Device, Vendor};
 use muster_proto::link::{
-    MOST_PODS, MOST_TABLES, Outcome, PodsChanged, inventory_digest, pods_digest,
+    AckOutcome, MOST_PODS, MOST_TABLES, PodsChanged, inventory_digest, pods_digest,
 };
 use muster_proto::pod::PodRef;
 
@@ -68,12 +68,12 @@ fn there(delivery: &Delivery) -> Delivered {
 }
 
 fn refused(delivery: &Delivery, reason: &str) -> Ack {
-    let outcome = Outcome::Refused { reason: reason.into(), message: String::new() };
+    let outcome = AckOutcome::Refused { reason: reason.into(), message: String::new() };
     Ack { place: delivery.place.clone(), generation: delivery.generation, outcome }
 }
 
 fn delivered(delivery: &Delivery) -> Ack {
-    let outcome = Outcome::Delivered(delivery.digest);
+    let outcome = AckOutcome::Delivered(delivery.digest);
     Ack { place: delivery.place.clone(), generation: delivery.generation, outcome }
 }
 
@@ -116,18 +116,18 @@ fn a_table_goes_only_to_the_node_that_has_the_pod() {
     let mut registry = Registry::default();
     let table = blob("t");
     let order = delivery("a", 1, &table);
-    let reason = |result: Result<_, Undeliverable>| result.unwrap_err().reason();
-    assert_eq!(reason(registry.want("n", order.clone(), table.clone())), "unknown-node");
+    let reason = |result: Result<_, DeliverError>| result.unwrap_err().reason();
+    assert_eq!(reason(registry.set_desired("n", order.clone(), table.clone())), "unknown-node");
     let session = registry.open(hello("n", vec![]), 0).session;
-    assert_eq!(reason(registry.want("n", order.clone(), table.clone())), "pod-elsewhere");
+    assert_eq!(reason(registry.set_desired("n", order.clone(), table.clone())), "pod-elsewhere");
     let other = registry.open(hello("m", vec![]), 0).session;
     change(&mut registry, "m", other, pods(true, &["a"], &[]));
-    assert_eq!(reason(registry.want("n", order.clone(), table.clone())), "pod-elsewhere");
+    assert_eq!(reason(registry.set_desired("n", order.clone(), table.clone())), "pod-elsewhere");
     change(&mut registry, "n", session, pods(true, &["a"], &[]));
-    assert_eq!(reason(registry.want("n", order.clone(), blob("x"))), "other-content");
+    assert_eq!(reason(registry.set_desired("n", order.clone(), blob("x"))), "other-content");
     let wide = Delivery { mode: 0o4755, ..order.clone() };
-    assert_eq!(reason(registry.want("n", wide, table.clone())), "mode");
-    let told = registry.want("n", order.clone(), table.clone()).unwrap();
+    assert_eq!(reason(registry.set_desired("n", wide, table.clone())), "mode");
+    let told = registry.set_desired("n", order.clone(), table.clone()).unwrap();
     assert_eq!(told, Some((session, Order::Deliver { delivery: order, blob: table })));
 }
 
@@ -137,24 +137,24 @@ fn generations_only_grow() {
     let session = registry.open(hello("n", vec![]), 0).session;
     change(&mut registry, "n", session, pods(true, &["a"], &[]));
     let (old, new) = (blob("old"), blob("new"));
-    let mut want = |generation, blob: &Arc<Blob>| {
-        let wanted = registry.want("n", delivery("a", generation, blob), blob.clone());
-        wanted.map(|told| told.is_some()).map_err(|error| error.reason())
+    let mut set_desired = |generation, blob: &Arc<Blob>| {
+        let desired = registry.set_desired("n", delivery("a", generation, blob), blob.clone());
+        desired.map(|sent| sent.is_some()).map_err(|error| error.reason())
     };
-    assert_eq!(want(5, &new), Ok(true));
-    assert_eq!(want(5, &new), Ok(true), "said again, it is told again");
-    assert_eq!(want(5, &old), Err("older-generation"), "one generation is one content");
-    assert_eq!(want(4, &old), Err("older-generation"));
+    assert_eq!(set_desired(5, &new), Ok(true));
+    assert_eq!(set_desired(5, &new), Ok(true), "said again, it is told again");
+    assert_eq!(set_desired(5, &old), Err("older-generation"), "one generation is one content");
+    assert_eq!(set_desired(4, &old), Err("older-generation"));
     let newest = delivery("a", 6, &new);
-    assert_eq!(want(6, &new), Ok(true));
+    assert_eq!(set_desired(6, &new), Ok(true));
     registry.ack("n", session, delivered(&newest));
     registry.ack("n", session, delivered(&delivery("a", 5, &new)));
     assert_eq!(registry.tables("n").unwrap().delivered, [there(&newest)]);
-    assert_eq!(registry.unwant("n", &newest.place, 5), None, "an older retire");
-    assert!(registry.unwant("n", &newest.place, 6).is_some());
-    let again = registry.want("n", newest.clone(), new.clone()).unwrap_err();
+    assert_eq!(registry.clear_desired("n", &newest.place, 5), None, "an older retire");
+    assert!(registry.clear_desired("n", &newest.place, 6).is_some());
+    let again = registry.set_desired("n", newest.clone(), new.clone()).unwrap_err();
     assert_eq!(again.reason(), "older-generation", "it was retired");
-    assert!(registry.want("n", delivery("a", 7, &new), new).unwrap().is_some());
+    assert!(registry.set_desired("n", delivery("a", 7, &new), new).unwrap().is_some());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn who_comes_back_gets_what_differs() {
         change(&mut registry, "n", session, pods(true, &["a", "b"], &[]));
         registry.close("n", session);
         for order in [&one, &two] {
-            let told = registry.want("n", order.clone(), table.clone()).unwrap();
+            let told = registry.set_desired("n", order.clone(), table.clone()).unwrap();
             assert_eq!(told, None, "the agent is away");
         }
         let opened = registry.open(hello("n", has), 1);
@@ -191,9 +191,9 @@ fn a_retired_table_that_an_agent_still_has_is_retired_when_it_comes_back() {
     let order = delivery("a", 3, &table);
     let session = registry.open(hello("n", vec![]), 0).session;
     change(&mut registry, "n", session, pods(true, &["a"], &[]));
-    registry.want("n", order.clone(), table).unwrap();
+    registry.set_desired("n", order.clone(), table).unwrap();
     registry.close("n", session);
-    assert_eq!(registry.unwant("n", &order.place, 3), None);
+    assert_eq!(registry.clear_desired("n", &order.place, 3), None);
     let opened = registry.open(hello("n", vec![there(&order)]), 1);
     let retire = Order::Retire { place: order.place.clone(), generation: 3 };
     assert_eq!(opened.orders, [retire]);
@@ -211,10 +211,10 @@ fn a_table_goes_with_its_pod() {
     let session = registry.open(hello("n", vec![]), 0).session;
     change(&mut registry, "n", session, pods(true, &["a", "b"], &[]));
     for uid in ["a", "b"] {
-        registry.want("n", delivery(uid, 1, &table), table.clone()).unwrap();
+        registry.set_desired("n", delivery(uid, 1, &table), table.clone()).unwrap();
     }
     change(&mut registry, "n", session, pods(false, &[], &["a"]));
-    assert_eq!(registry.tables("n").unwrap().wanted, [delivery("b", 1, &table)]);
+    assert_eq!(registry.tables("n").unwrap().desired, [delivery("b", 1, &table)]);
     change(&mut registry, "n", session, pods(true, &[], &[]));
     assert_eq!(registry.tables("n").unwrap(), Tables::default());
 }
@@ -226,7 +226,7 @@ fn a_content_that_got_lost_is_sent_again_but_not_for_ever() {
     let order = delivery("a", 1, &table);
     let session = registry.open(hello("n", vec![]), 0).session;
     change(&mut registry, "n", session, pods(true, &["a"], &[]));
-    registry.want("n", order.clone(), table).unwrap();
+    registry.set_desired("n", order.clone(), table).unwrap();
     for _ in 0..MOST_RETRIES {
         assert!(registry.ack("n", session, refused(&order, "blob-missing")).is_some());
     }
@@ -298,10 +298,10 @@ fn what_was_known_and_wanted_in_one_epoch_counts_for_nothing_in_the_next() {
     let (mut registry, session) = node_with(&["a"]);
     let table = blob("t");
     let order = delivery("a", 5, &table);
-    registry.want("n", order.clone(), table.clone()).unwrap();
+    registry.set_desired("n", order.clone(), table.clone()).unwrap();
     registry.ack("n", session, refused(&order, "disk-full"));
     registry.begin_epoch();
-    assert_eq!((registry.tables("n"), registry.vouched("n", "a")), (None, None));
+    assert_eq!((registry.tables("n"), registry.agent_report("n", "a")), (None, None));
     assert_eq!(registry.retry("n", session, 8), []);
     assert!(!registry.close("n", session));
     let opened = registry.open(hello("n", vec![]), 1);
@@ -315,9 +315,9 @@ fn a_wanted_table_that_an_earlier_leader_had_taken_away_is_sent_again() {
     let table = blob("t");
     let order = delivery("a", 5, &table);
     registry.ack("n", session, delivered(&order));
-    assert_eq!(registry.want("n", order.clone(), table.clone()), Ok(None), "it is there");
+    assert_eq!(registry.set_desired("n", order.clone(), table.clone()), Ok(None), "it is there");
     let retired =
-        |generation| Ack { place: order.place.clone(), generation, outcome: Outcome::Retired };
+        |generation| Ack { place: order.place.clone(), generation, outcome: AckOutcome::Retired };
     assert_eq!(registry.ack("n", session, retired(4)), None);
     let again = Order::Deliver { delivery: order.clone(), blob: table };
     assert_eq!(registry.ack("n", session, retired(5)), Some(again));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::field_error::FieldError;
 use crate::shape::Shape;
+use muster_kube::FieldError;
 
 /// What is said of a field that nobody knows.
 pub const UNKNOWN: &str = "unknown field: the API server drops it";
@@ -64,7 +64,7 @@ const KTHENA_SPEC: Fields = Fields(&[
     ),
 ]);
 
-const SEED_SPEC: Fields = Fields(&[
+const SHORT_SPEC: Fields = Fields(&[
     ("model", None),
     ("recoveryPolicy", None),
     ("roles", Some(&Fields(&[("name", None), ("replicas", None), ("template", Some(&TEMPLATE))]))),
@@ -77,7 +77,7 @@ const TOP: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 pub(super) fn spec(shape: Shape) -> &'static Fields {
     match shape {
         Shape::Kthena => &KTHENA_SPEC,
-        Shape::Seed => &SEED_SPEC,
+        Shape::Short => &SHORT_SPEC,
     }
 }
 

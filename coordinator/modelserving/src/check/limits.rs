@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::api::ModelServing;
-use crate::field_error::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 
 const MOST_ROLES: usize = 4;
 const LONGEST_ROLE: usize = 12;
@@ -32,7 +32,7 @@ pub(super) fn check(filled: &Value, serving: &ModelServing) -> Vec<FieldError> {
     if roles.len() > MOST_ROLES {
         let why = format!("must have at most {MOST_ROLES} items");
         let at = "spec.template.roles";
-        let error = FieldError::new(FieldErrorKind::TooMany, at, roles.len(), why);
+        let error = FieldError::with_value(FieldErrorKind::TooMany, at, &roles.len().into(), why);
         found.push(error.remedy("make several ModelServings of it"));
     }
     let mut known = BTreeSet::new();
@@ -47,7 +47,7 @@ pub(super) fn check(filled: &Value, serving: &ModelServing) -> Vec<FieldError> {
         }
         if !known.insert(name) {
             let kind = FieldErrorKind::Duplicate;
-            let error = FieldError::new(kind, format!("{at}.name"), name, "");
+            let error = FieldError::with_value(kind, format!("{at}.name"), &name.into(), "");
             found.push(error.remedy("give each role its own name"));
         }
         required(&mut found, &at, raw, &["entryTemplate", "name", "workerReplicas"]);
@@ -91,7 +91,7 @@ fn word(found: &mut Vec<FieldError>, at: &str, value: &Value, words: &[&str]) {
     }
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     let why = format!("supported values: {}", quoted.join(", "));
-    let error = FieldError::new(FieldErrorKind::NotSupported, at, value.clone(), why);
+    let error = FieldError::with_value(FieldErrorKind::NotSupported, at, value, why);
     found.push(error.remedy("use one of these words, or drop the field for its default"));
 }
 

@@ -4,7 +4,7 @@ use super::known::Fields;
 use super::*;
 
 const KTHENA: &str = include_str!("../../../../deploy/crds/modelserving.yaml");
-const SEED: &str = include_str!("../../../../deploy/crds/modelserving-seed.yaml");
+const SHORT: &str = include_str!("../../../../deploy/crds/modelserving-short.yaml");
 
 fn pod() -> Value {
     json!({"spec": {"containers": [{"name": "engine", "image": "e:1"}]}})
@@ -41,7 +41,7 @@ fn compare(fields: &Fields, schema: &Value, at: &str) {
 
 #[test]
 fn the_known_fields_are_those_of_the_definitions() {
-    for (shape, text) in [(Shape::Kthena, KTHENA), (Shape::Seed, SEED)] {
+    for (shape, text) in [(Shape::Kthena, KTHENA), (Shape::Short, SHORT)] {
         let definition: Value = serde_saphyr::from_str(text).unwrap();
         let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         compare(known::spec(shape), &schema["properties"]["spec"], "spec");
@@ -148,7 +148,7 @@ fn what_cannot_be_read_is_one_finding() {
     let raw = kthena(json!({"replicas": "two", "template": {"roles": [role("a")]}}));
     let [finding] = &check(&raw)[..] else { panic!("one finding") };
     assert_eq!(finding.field, "spec.replicas");
-    assert_eq!(finding.bad_value, "two");
+    assert_eq!(finding.bad_value, muster_kube::BadValue::Json("two".into()));
     assert_eq!(found(&json!({"kind": "ModelServing"})), ["apiVersion FieldValueInvalid"]);
     assert_eq!(found(&json!("text")).len(), 1);
 }

@@ -91,8 +91,8 @@ impl Draft<'_> {
 
     fn make_pod(&self, slot: &Slot<'_>, source: &Source<'_>) -> Result<serde_json::Value, String> {
         let chain = self.chain.as_ref().map_err(|error| error.clone())?;
-        let (serving, shape, adorn) = (self.serving, self.shape, self.adorn);
-        let maker = Maker { serving, shape, gang: self.gang(), chain, adorn };
+        let (serving, shape, mutator) = (self.serving, self.shape, self.mutator);
+        let maker = Maker { serving, shape, gang: self.gang(), chain, mutator };
         pod::make(&maker, slot, source)
             .map_err(|error| format!("failed to make pod {}: {error}", slot.name))
     }

@@ -15,10 +15,10 @@ fn role(entry: Value) -> Role {
         .unwrap()
 }
 
-fn pod(role: &Role, gang: bool, adorn: &dyn Adorn) -> Value {
+fn pod(role: &Role, gang: bool, mutator: &dyn PodMutator) -> Value {
     let serving = serving();
     let chain = Chain::default();
-    let maker = Maker { serving: &serving, shape: Shape::Kthena, gang, chain: &chain, adorn };
+    let maker = Maker { serving: &serving, shape: Shape::Kthena, gang, chain: &chain, mutator };
     let slot = Slot {
         serving: "llm",
         namespace: "serve",
@@ -70,7 +70,7 @@ fn a_gang_is_written_over_the_annotations_of_a_template() {
 #[test]
 fn what_adorns_a_pod_comes_last() {
     struct Mark;
-    impl Adorn for Mark {
+    impl PodMutator for Mark {
         fn pod(&self, slot: &Slot<'_>, pod: &mut Value) -> Result<(), String> {
             pod["spec"]["hostname"] = format!("{}-of-{}", slot.index, slot.size).into();
             Ok(())

@@ -59,7 +59,8 @@ fn a_pod_group_that_says_it_all_is_left_alone() {
     assert_eq!(update(&serving, PodGroupApi::Plain, &known), None);
 
     let mut queued = serving.clone();
-    queued.metadata.annotations = Some([(naming::QUEUE.to_owned(), "prod".to_owned())].into());
+    queued.metadata.annotations =
+        Some([(muster_kube::names::VOLCANO_QUEUE.to_owned(), "prod".to_owned())].into());
     let Some(Write::Update(object)) = update(&queued, PodGroupApi::Plain, &known) else { panic!() };
     assert_eq!(object.body["spec"]["queue"], "prod");
     assert_eq!(object.body["status"]["phase"], "Running", "what others wrote stays");

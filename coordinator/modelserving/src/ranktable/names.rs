@@ -1,11 +1,6 @@
-//! Names of rank tables: what a ModelServing says about them, and the marks that its pods carry.
+//! What a ModelServing's annotations say about rank tables.
 
-pub use muster_ranktable::names::{
-    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_DELIVERY, RANKTABLE_ORDER, RANKTABLE_TEMPLATE,
-    RANKTABLE_TIMEOUT, record,
-};
-
-/// Annotation of a ModelServing: which pods share a table, `role` or `group`. The second name is the seed's.
+/// Annotation of a ModelServing: which pods share a table, `role` or `group`. The second name is Kthena's.
 pub const RANKTABLE_LEVEL: [&str; 2] = ["muster.dev/ranktable-level", "kthena.io/ranktable-level"];
 
 /// Annotation of a ModelServing: what a role is to its table, `role-instance` or `role-name`.

@@ -13,7 +13,7 @@ fn kthena(annotations: Value) -> ModelServing {
     Serving::read(&raw).unwrap().into_model_serving()
 }
 
-fn seed(annotations: Value) -> ModelServing {
+fn short(annotations: Value) -> ModelServing {
     let raw = json!({"apiVersion": "workload.kthena.io/v1alpha1", "kind": "ModelServing",
         "metadata": {"name": "qwen", "annotations": annotations},
         "spec": {"roles": [{"name": "worker", "replicas": 2}, {"name": "router"}]}});
@@ -65,11 +65,11 @@ fn a_serving_group_shares_a_table() {
 
 #[test]
 fn in_the_short_form_a_role_is_all_its_pods() {
-    let wanted = read(&seed(json!({TEMPLATE: "t"})), Shape::Seed, None);
+    let wanted = read(&short(json!({TEMPLATE: "t"})), Shape::Short, None);
     let worker = slot("qwen-0", "worker", "worker-1");
     assert_eq!(group(&wanted, &worker), ("qwen-worker".into(), 2));
     assert_eq!(wanted.group(&worker).unwrap().record(), "qwen-worker-ranktable");
-    let wanted = read(&seed(json!({TEMPLATE: "t"})), Shape::Seed, Some(Level::Group));
+    let wanted = read(&short(json!({TEMPLATE: "t"})), Shape::Short, Some(Level::Group));
     assert_eq!(group(&wanted, &worker), ("qwen-0".into(), 3));
 }
 
@@ -152,9 +152,9 @@ fn pods_of_an_older_template_count_by_its_roles() {
 
 #[test]
 fn a_name_that_is_too_long_is_shortened_and_stays_its_own() {
-    let mut serving = seed(json!({TEMPLATE: "t"}));
+    let mut serving = short(json!({TEMPLATE: "t"}));
     serving.metadata.name = Some("a".repeat(60));
-    let wanted = read(&serving, Shape::Seed, None);
+    let wanted = read(&serving, Shape::Short, None);
     let at = |role| wanted.group(&slot("g", role, "x-0")).unwrap().name;
     let (worker, router) = (at("worker"), at("router"));
     assert_eq!(worker.len(), 63);

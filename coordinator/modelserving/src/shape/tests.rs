@@ -7,7 +7,7 @@ fn kthena(role: Value) -> Value {
         "metadata": {"name": "llm", "namespace": "serve"}, "spec": {"template": {"roles": [role]}}})
 }
 
-fn seed(role: Value) -> Value {
+fn short(role: Value) -> Value {
     json!({"apiVersion": "workload.kthena.io/v1alpha1", "kind": "ModelServing",
         "metadata": {"name": "qwen"}, "spec": {"roles": [role]}})
 }
@@ -16,8 +16,8 @@ fn seed(role: Value) -> Value {
 fn the_api_version_says_which_shape_it_is() {
     let read = Serving::read(&kthena(json!({"name": "a", "workerReplicas": 2}))).unwrap();
     assert_eq!(read.shape(), Shape::Kthena);
-    let read = Serving::read(&seed(json!({"name": "a", "replicas": 2}))).unwrap();
-    assert_eq!(read.shape(), Shape::Seed);
+    let read = Serving::read(&short(json!({"name": "a", "replicas": 2}))).unwrap();
+    assert_eq!(read.shape(), Shape::Short);
     let serving = read.into_model_serving();
     assert_eq!(serving.spec.template.roles.len(), 1);
     for shape in Shape::ALL {
@@ -34,7 +34,7 @@ fn what_cannot_be_read_names_object_field_and_reason() {
         "ModelServing serve/llm cannot be read: spec.template.roles[0].replicas: invalid type: string \"two\", expected i32"
     );
     assert_eq!(
-        why(seed(json!({"name": "a", "template": {"spec": {"containers": {}}}}))),
+        why(short(json!({"name": "a", "template": {"spec": {"containers": {}}}}))),
         "ModelServing qwen cannot be read: spec.roles[0].template.spec.containers: use a list"
     );
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 const REMEDY: &str = "write a number such as 1, or a part such as \"25%\"";

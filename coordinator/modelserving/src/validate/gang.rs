@@ -2,7 +2,7 @@
 
 use super::roles;
 use crate::api::ModelServing;
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 /// The minimum of a role is one that it can have. Roles are looked at in the order of their names.
 pub(super) fn minimum(serving: &ModelServing, errors: &mut Vec<FieldError>) {

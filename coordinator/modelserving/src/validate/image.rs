@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::api::PodTemplate;
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 /// What is wrong with the images of a template's containers; `at` is where their list is.
 pub(crate) fn check(at: &str, template: &PodTemplate) -> Vec<FieldError> {

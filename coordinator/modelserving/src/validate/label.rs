@@ -1,6 +1,6 @@
 //! Names that become DNS labels.
 
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 /// No label is longer.
 pub(crate) const LONGEST: usize = 63;

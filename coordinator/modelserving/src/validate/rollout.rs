@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{budget, role_field, roles as each_role};
 use crate::api::ModelServing;
-use crate::field_error::FieldError;
+use muster_kube::FieldError;
 
 const BY_ROLE: &str = "RoleRollingUpdate";
 const BY_GROUP: &str = "ServingGroupRollingUpdate";

@@ -28,7 +28,7 @@ fn with(changes: &[(&str, Value)]) -> ModelServing {
 fn found(changes: &[(&str, Value)]) -> Vec<String> {
     validate(&with(changes))
         .iter()
-        .map(|e| format!("{} {} {}", e.field, e.kind.reason(), e.bad_value))
+        .map(|e| format!("{} {} {}", e.field, e.kind.reason(), serde_json::json!(e.bad_value)))
         .collect()
 }
 

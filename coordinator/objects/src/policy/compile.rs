@@ -4,7 +4,7 @@ use super::{Condition, Expression, Validation};
 use crate::schema::cel::program::{self, Program};
 use crate::schema::cel::value;
 use crate::schema::{path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 const REASONS: [(&str, u16); 4] =
@@ -55,12 +55,12 @@ pub fn conditions(
     let mut names: Vec<&str> = Vec::new();
     let list = list.as_array().map_or(&[][..], Vec::as_slice);
     if list.len() > 64 {
-        errors.push(FieldError {
-            kind: Kind::TooMany,
-            field: at.to_owned(),
-            value: Some(list.len().to_string()),
-            detail: "must have at most 64 items".to_owned(),
-        });
+        errors.push(FieldError::printed(
+            Kind::TooMany,
+            at,
+            list.len().to_string(),
+            "must have at most 64 items",
+        ));
     }
     for (i, condition) in list.iter().enumerate() {
         let at = path::index(at, i);

@@ -9,7 +9,7 @@ pub struct Target<'a> {
     pub operation: &'a str,
     /// API group, empty for core.
     pub group: &'a str,
-    /// API version.
+    /// Version of the API.
     pub version: &'a str,
     /// Plural name of the resource.
     pub resource: &'a str,

@@ -10,8 +10,8 @@ mod tests;
 use self::program::Program;
 use super::node::Node;
 use super::{path, print, validate};
-use crate::status::{FieldError, FieldErrorKind as Kind};
 use kube_cel::cel::Value as Cel;
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 /// The longest message that an expression may make.

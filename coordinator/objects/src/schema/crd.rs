@@ -13,7 +13,7 @@ mod versions;
 mod tests;
 
 use super::{names, path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 const APPROVED: &str = "api-approved.kubernetes.io";

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::{names, path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Map, Value};
 
 /// Checks all embedded resources at and below `value`.

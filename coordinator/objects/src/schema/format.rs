@@ -247,7 +247,7 @@ fn is_date_time(text: &str) -> bool {
 }
 
 fn is_duration(text: &str) -> bool {
-    if is_go_duration(text) {
+    if muster_kube::duration::is_duration(text) {
         return true;
     }
     const UNITS: [&[&str]; 8] = [
@@ -268,33 +268,6 @@ fn is_duration(text: &str) -> bool {
                     || names.last().is_some_and(|last| unit.starts_with(last))
             })
     })
-}
-
-/// `1h30m`, `-1.5s`, `0`.
-pub fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number = &rest[..digits];
-        if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
-            return false;
-        }
-        rest = &rest[digits..];
-        let Some(unit) = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
-            .into_iter()
-            .find(|unit| rest.starts_with(unit))
-        else {
-            return false;
-        };
-        rest = &rest[unit.len()..];
-    }
-    true
 }
 
 #[cfg(test)]

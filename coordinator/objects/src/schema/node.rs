@@ -38,7 +38,7 @@ pub struct Node {
     pub default: Option<Value>,
     /// Limits on the value.
     pub limits: Limits,
-    /// CEL rules.
+    /// Rules in CEL that the value must obey.
     pub rules: Vec<Rule>,
     /// Whether rules exist here or below.
     pub has_rules: bool,
@@ -60,27 +60,27 @@ pub struct Limits {
     pub maximum: Option<(f64, bool)>,
     /// Lower bound and whether it is excluded.
     pub minimum: Option<(f64, bool)>,
-    /// Divisor.
+    /// The number that divides the value.
     pub multiple_of: Option<f64>,
-    /// In characters.
+    /// The longest text, in characters.
     pub max_length: Option<i64>,
-    /// In characters.
+    /// The shortest text, in characters.
     pub min_length: Option<i64>,
     /// Source and program; a source without program does not compile.
     pub pattern: Option<(String, Result<Regex, String>)>,
-    /// Most items.
+    /// How many items a list may have.
     pub max_items: Option<i64>,
-    /// Fewest items.
+    /// How many items a list must have.
     pub min_items: Option<i64>,
     /// No two items alike.
     pub unique_items: bool,
-    /// Most fields.
+    /// How many fields an object may have.
     pub max_properties: Option<i64>,
-    /// Fewest fields.
+    /// How many fields an object must have.
     pub min_properties: Option<i64>,
     /// Fields that must be there.
     pub required: Vec<String>,
-    /// Allowed values.
+    /// The only values that are allowed.
     pub allowed: Vec<Value>,
     /// Every branch must hold.
     pub all_of: Vec<Node>,

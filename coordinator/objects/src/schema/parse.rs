@@ -4,7 +4,7 @@ use super::cel::Rule;
 use super::format::Format;
 use super::node::{Additional, Limits, MAX_DEPTH, Node};
 use super::{path, pattern, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Map, Value};
 
 /// Compiles a schema, or says what keeps it from being compiled.
@@ -135,12 +135,12 @@ fn rules(
         let field_path = field_path_of(node, field_path, true).map(|(p, _)| p).unwrap_or_default();
         match Rule::compile(rule, field_path, node, resource) {
             Ok(rule) => rules.push(rule),
-            Err(why) => errors.push(FieldError {
-                kind: Kind::Invalid,
-                field: path::child(&path::index(&at, i), why.part),
-                value: Some(go_rule(rule)),
-                detail: why.detail,
-            }),
+            Err(why) => errors.push(FieldError::printed(
+                Kind::Invalid,
+                path::child(&path::index(&at, i), why.part),
+                go_rule(rule),
+                why.detail,
+            )),
         }
     }
     rules

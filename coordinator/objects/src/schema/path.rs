@@ -3,7 +3,7 @@
 /// What an error without a field shows in place of one.
 pub const NO_FIELD: &str = "<nil>";
 
-/// `path.name`.
+/// Path of a field: `path.name`.
 pub fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -13,7 +13,7 @@ pub fn key(path: &str, key: &str) -> String {
     format!("{path}[{key}]")
 }
 
-/// `path[0]`.
+/// Path of an item: `path[0]`.
 pub fn index(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }

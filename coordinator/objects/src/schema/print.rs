@@ -1,6 +1,6 @@
 //! How Kubernetes prints values inside field errors: Go's quoting, Go's numbers, JSON for the rest.
 
-use crate::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
@@ -151,7 +151,7 @@ pub fn error(
     bad: &Value,
     detail: impl Into<String>,
 ) -> FieldError {
-    FieldError { kind, field: field.into(), value: Some(value(bad)), detail: detail.into() }
+    FieldError::printed(kind, field, value(bad), detail)
 }
 
 /// `Unsupported value: "x": supported values: "a", "b"`.

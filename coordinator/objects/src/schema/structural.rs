@@ -2,7 +2,7 @@
 //! pruning and defaulting know what they meet.
 
 use super::{path, pattern, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
 /// Where a schema stands.

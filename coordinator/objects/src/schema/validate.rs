@@ -7,7 +7,7 @@ mod scalar;
 
 use super::node::{Additional, Node};
 use super::{path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use scalar::{check_number, check_string, is_json_integer};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -273,7 +273,7 @@ fn too_many(at: &str, size: i64, max: i64) -> FieldError {
     } else {
         format!("must have at most {max} {items}")
     };
-    FieldError { kind: Kind::TooMany, field: at.to_owned(), value: Some(size.to_string()), detail }
+    FieldError::printed(Kind::TooMany, at, size.to_string(), detail)
 }
 
 fn check_allowed(node: &Node, value: &Value, at: &str, out: &mut Outcome) {

@@ -13,14 +13,14 @@ pub struct LabelSelector {
     nothing: bool,
 }
 
-/// One condition.
+/// A condition on one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label.
+    /// The label's key.
     pub key: String,
     /// How it is compared.
     pub operator: Operator,
-    /// With what.
+    /// The values that the label is compared with.
     pub values: Vec<String>,
 }
 
@@ -31,9 +31,9 @@ pub enum Operator {
     In,
     /// Absent, or with none of the values.
     NotIn,
-    /// Present.
+    /// The label exists.
     Exists,
-    /// Absent.
+    /// The label does not exist.
     DoesNotExist,
     /// An integer above the value.
     GreaterThan,
@@ -119,7 +119,7 @@ impl LabelSelector {
         !self.nothing && self.requirements.is_empty()
     }
 
-    /// The conditions.
+    /// The conditions, all of which must hold.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }

@@ -14,7 +14,7 @@ use crate::name;
 use crate::registry::Registry;
 use crate::resources::written;
 
-/// CoScheduling.
+/// Makes a PodGroup for the coscheduling plugin.
 pub struct Coscheduling;
 
 // === impl Coscheduling ===

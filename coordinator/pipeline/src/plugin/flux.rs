@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use muster_api::TrainJob;
 use muster_api::names::NODE;
 use muster_api::runtime::FluxPolicy;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::{
@@ -24,7 +24,7 @@ use crate::{name, upsert};
 /// The image that holds Flux, unless the job names another.
 pub const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
 /// The Secret with a job's certificate.
-pub(crate) const CURVE: &str = "flux-curve";
+const CURVE: &str = "flux-curve";
 const INSTALLER: &str = "flux-installer";
 const CONFIG_AT: &str = "/etc/flux-config";
 
@@ -137,6 +137,10 @@ impl ComponentBuilder for Flux {
             }));
         }
         Ok(objects)
+    }
+
+    fn is_made_once(&self, job: &TrainJob, object: &Value) -> bool {
+        object["kind"] == "Secret" && object["metadata"]["name"] == name::of(job, CURVE).as_str()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::info::Info;
 use crate::registry::Registry;
 use crate::{name, upsert};
 
-/// JAX.
+/// Sets the variables that JAX processes need.
 pub struct Jax;
 
 // === impl Jax ===

@@ -22,7 +22,7 @@ use crate::reconcile::is_finished;
 use crate::registry::Registry;
 use crate::{name, status, upsert};
 
-/// JobSet.
+/// Builds the JobSet and reads the job's status from it.
 pub struct JobSetPlugin;
 
 // === impl JobSetPlugin ===

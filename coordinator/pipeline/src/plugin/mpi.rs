@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use muster_api::TrainJob;
 use muster_api::names::{LAUNCHER, NODE};
 use muster_api::runtime::MpiPolicy;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::torch::reserved;
@@ -20,7 +20,7 @@ use crate::info::Info;
 use crate::registry::Registry;
 use crate::{name, upsert};
 
-pub(crate) const KEYS: &str = "mpi-ssh-auth";
+const KEYS: &str = "mpi-ssh-auth";
 const HOSTS: &str = "mpi-hostfile";
 const HOSTS_AT: &str = "/etc/mpi";
 const OPEN_MPI: &str = "OpenMPI";
@@ -117,6 +117,10 @@ impl ComponentBuilder for Mpi {
             }));
         }
         Ok(objects)
+    }
+
+    fn is_made_once(&self, job: &TrainJob, object: &Value) -> bool {
+        object["kind"] == "Secret" && object["metadata"]["name"] == name::of(job, KEYS).as_str()
     }
 }
 

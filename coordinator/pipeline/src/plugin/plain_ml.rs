@@ -11,7 +11,7 @@ use crate::info::Info;
 use crate::registry::Registry;
 use crate::upsert;
 
-/// PlainML.
+/// Sets the number of nodes for runtimes without a framework.
 pub struct PlainMl;
 
 // === impl PlainMl ===

@@ -20,6 +20,8 @@ use muster_api::names::KAI_API;
 use muster_api::pod_group::{KaiSpec, SubGroup, TopologyConstraint};
 use serde_json::{Value, json};
 
+use muster_kube::names::QUEUE;
+
 use super::{
     ComponentBuilder, Context, EnforcePodGroupPolicy, Fault, Plugin, Watch, WatchExtension,
 };
@@ -28,7 +30,6 @@ use crate::name;
 use crate::pod_set::PodSet;
 use crate::registry::Registry;
 
-const QUEUE: &str = "kai.scheduler/queue";
 const DEFAULT_QUEUE: &str = "default-queue";
 const PRIORITY: &str = "priorityClassName";
 const PREEMPTIBILITY: &str = "kai.scheduler/preemptibility";

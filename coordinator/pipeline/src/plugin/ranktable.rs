@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use muster_api::TrainJob;
 use muster_api::names::{LAUNCHER, NODE, TRAINER};
-use muster_modelserving::ranktable::Marks;
-use muster_ranktable::inject;
-use muster_ranktable::names::{
-    RANK_GROUP, RANK_GROUP_SIZE, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_ORDER,
-    RANKTABLE_TEMPLATE, RANKTABLE_TIMEOUT, VOLUME,
+use muster_kube::rank_group::{
+    COPIED, Marks, RANKTABLE_CONTAINERS, RANKTABLE_TEMPLATE, annotation,
 };
+use muster_ranktable::inject;
+use muster_ranktable::names::VOLUME;
 use serde_json::{Value, json};
 
 use super::{Context, Fault, Plugin, PodNetwork};
@@ -47,7 +46,10 @@ impl PodNetwork for Ranktable {
         info: &mut Info,
         job: &TrainJob,
     ) -> Result<(), Fault> {
-        let Some((_, name)) = annotation(job, &RANKTABLE_TEMPLATE) else { return Ok(()) };
+        let Some((_, name)) = annotation(job.metadata.annotations.as_ref(), &RANKTABLE_TEMPLATE)
+        else {
+            return Ok(());
+        };
         let fault = |why: &dyn std::fmt::Display| {
             Fault::new(format!("TrainJob {}/{}: {why}", job.namespace(), job.name()))
         };
@@ -110,16 +112,9 @@ fn launcher_trains(info: &Info) -> Option<bool> {
 }
 
 fn marks(job: &TrainJob, template: &str, size: i64) -> Marks {
-    let keys =
-        [&RANKTABLE_TIMEOUT[..], &RANKTABLE_ORDER, &[RANKTABLE_DELIVERY], &[RANKTABLE_CONTAINERS]];
-    let mut annotations: BTreeMap<String, String> = keys
-        .into_iter()
-        .filter_map(|keys| annotation(job, keys))
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect();
-    annotations.insert(RANK_GROUP_SIZE.to_owned(), size.to_string());
-    annotations.insert(RANKTABLE_TEMPLATE[0].to_owned(), template.to_owned());
-    Marks { labels: [(RANK_GROUP.to_owned(), job.name().to_owned())].into(), annotations }
+    let said = job.metadata.annotations.as_ref();
+    let marks = Marks::new(job.name().to_owned(), size, template);
+    marks.copying(said, &COPIED).copying(said, &[&[RANKTABLE_CONTAINERS]])
 }
 
 /// Puts marks on a pod's template.
@@ -134,13 +129,4 @@ fn put(marks: &Marks, pod: &mut serde_json::Map<String, Value>) {
     Marks::follow_pods(&mut annotations);
     metadata.insert("labels".to_owned(), json!(labels));
     metadata.insert("annotations".to_owned(), json!(annotations));
-}
-
-/// The first of these annotations that says something.
-fn annotation<'a>(job: &'a TrainJob, keys: &[&'static str]) -> Option<(&'static str, &'a str)> {
-    let annotations = job.metadata.annotations.as_ref()?;
-    keys.iter().find_map(|key| {
-        let value = annotations.get(*key)?.trim();
-        (!value.is_empty()).then_some((*key, value))
-    })
 }

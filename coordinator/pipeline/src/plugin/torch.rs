@@ -8,7 +8,7 @@ use std::sync::Arc;
 use muster_api::TrainJob;
 use muster_api::names::PORT;
 use muster_api::runtime::{EnvTarget, TorchPolicy};
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::{Context, CustomValidation, EnforceMlPolicy, Fault, Plugin, Verdict};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{ComponentBuilder, Context, EnforcePodSpec, Fault, Plugin};
 use crate::info::Info;
 use crate::registry::Registry;
-use crate::report::Place;
+use crate::report::audience;
 use crate::{name, upsert};
 
 const FOLDER: &str = "/var/run/secrets/kubeflow/trainer";
@@ -96,8 +96,7 @@ impl ComponentBuilder for TrainJobStatusGate {
 
 /// The path of a job's reports, which is also the audience of its token.
 fn path(job: &TrainJob) -> String {
-    let (namespace, name) = (job.namespace().to_owned(), job.name().to_owned());
-    Place { namespace, name }.audience()
+    audience(job.namespace(), job.name())
 }
 
 fn config(job: &TrainJob) -> String {

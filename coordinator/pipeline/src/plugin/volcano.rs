@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use muster_api::TrainJob;
 use muster_api::names::VOLCANO_API;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
+use muster_kube::names::VOLCANO_QUEUE as QUEUE;
 use serde_json::{Value, json};
 
 use super::coscheduling::keeps;
@@ -18,7 +19,6 @@ use crate::registry::Registry;
 use crate::resources::written;
 
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
-const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 /// Priorities that every cluster has.
 const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 

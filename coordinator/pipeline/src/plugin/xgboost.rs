@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muster_api::TrainJob;
 use muster_api::names::PORT;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::json;
 
 use super::{Context, CustomValidation, EnforceMlPolicy, Fault, Plugin, Verdict};

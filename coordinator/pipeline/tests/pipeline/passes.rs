@@ -61,7 +61,8 @@ fn the_snapshot_and_keys_are_created_and_the_rest_is_applied() {
     let job = job(json!({"trainer": {}}));
     let outcome = Given::of([mpi]).pass(&job);
     let typed = serde_json::from_value(job).unwrap();
-    let once = outcome.apply.iter().map(|o| muster_pipeline::reconcile::is_made_once(&typed, o));
+    let registry = Registry::standard();
+    let once = outcome.apply.iter().map(|o| registry.is_made_once(&typed, o));
     assert_eq!(once.collect::<Vec<_>>(), [true, false, true, false]);
 }
 

@@ -1,7 +1,7 @@
 //! Every rule of the webhooks: one input that breaks it, and what is said then: kind, field, reason, remedy.
 
 use muster_api::TrainJob;
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use muster_pipeline::keys::Keys;
 use muster_pipeline::plugin::Context;
 use muster_pipeline::runtime::Runtime;

@@ -15,7 +15,7 @@ pub const COUNT: &str = "gpu-fraction-num-devices";
 pub const CONTAINER: &str = "gpu-fraction-container-name";
 /// An annotation: whether a process server is to be used.
 pub const MPS: &str = "mps";
-/// Whole devices.
+/// The resource of whole devices.
 pub const DEVICE: &str = "nvidia.com/gpu";
 
 /// Whether a pod shares a device.

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Refused;
-use crate::duration;
 use crate::object::Object;
+use muster_kube::duration;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -148,7 +148,7 @@ fn read(group: &Object) -> Result<Spec, Refused> {
     let spec: Spec =
         Deserialize::deserialize(spec).map_err(|e: serde_json::Error| decode(e.to_string()))?;
     for text in [&spec.preemption_delay, &spec.staleness_grace_period].into_iter().flatten() {
-        if duration::read(text).is_none() {
+        if !duration::is_duration(text) {
             return Err(decode(format!("{text:?} is no duration")));
         }
     }

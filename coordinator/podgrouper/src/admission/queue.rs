@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::Refused;
 use super::pod_group::is_empty;
-use crate::duration;
 use crate::object::Object;
 use crate::objects::{Key, Objects};
+use muster_kube::duration;
 
 const API: &str = "scheduling.run.ai/v2";
 const MISSING: &str = "resources must be specified";
@@ -32,7 +32,7 @@ pub fn check(
     let spec = queue.raw().get("spec");
     for key in ["preemptMinRuntime", "reclaimMinRuntime"] {
         let text = spec.and_then(|spec| spec.get(key)).and_then(Value::as_str);
-        if let Some(text) = text.filter(|text| duration::read(text).is_none()) {
+        if let Some(text) = text.filter(|text| !duration::is_duration(text)) {
             let detail = format!("{text:?} is no duration");
             let field = format!("spec.{key}");
             return Err(Refused::new("decode", queue, field, detail, "write it like 10m or 1h30m"));

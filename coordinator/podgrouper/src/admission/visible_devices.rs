@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use super::{Refused, device, pod};
 use crate::object::Object;
 
-/// The variable.
 const VARIABLE: &str = "NVIDIA_VISIBLE_DEVICES";
 /// Values that give nothing away.
 const HARMLESS: [&str; 2] = ["void", "none"];

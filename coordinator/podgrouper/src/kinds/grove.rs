@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::int32;
 use crate::base::{Context, is_preemptibility};
 use crate::draft::{Draft, Least, SubGroup, Topology};
-use crate::duration;
 use crate::error::{Class, GroupError};
 use crate::names;
 use crate::object::{Field, Object};
 use crate::objects::Key;
+use muster_kube::duration;
 
 const GANG: &str = "grove.io/podgang";
 const TOPOLOGY: &str = "grove.io/topology-name";
@@ -89,9 +89,10 @@ fn inherit(top: &Object, gang: &Object, draft: &mut Draft) -> Result<(), GroupEr
         draft.preemptibility = word.clone();
     }
     let delay = draft.annotations.get(names::PREEMPTION_DELAY);
-    let delay = delay.and_then(|text| duration::read(text)).filter(|nanos| *nanos >= 0);
-    if let Some(nanos) = delay {
-        draft.preemption_delay = Some(duration::write(nanos));
+    let delay =
+        delay.and_then(|text| duration::parse(text).ok()).filter(|span| !span.is_negative());
+    if let Some(span) = delay {
+        draft.preemption_delay = Some(duration::print(span));
     }
     let Draft { topology, annotations, .. } = draft;
     let fill = |into: &mut String, key: &str| {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::schema::{Schema, crd};
-use muster_objects::status::{FieldError, FieldErrorKind};
 use serde_json::Value;
 
 /// Kinds and their definitions.

@@ -20,7 +20,7 @@ mod definitions;
 
 /// What came of one case.
 pub struct Outcome {
-    /// The case.
+    /// Name of the case.
     pub name: String,
     /// Why it does not match.
     pub result: Result<(), String>,

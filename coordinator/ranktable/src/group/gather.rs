@@ -66,11 +66,15 @@ fn within(
 
 /// What a pod says; nothing if it says nothing and that may be.
 fn read(parser: &mut Parser<'_>, pod: &Pod, lenient: bool) -> Result<Option<PodData>, GroupError> {
-    let Some(annotation) = pod.annotation() else {
-        let missing = || GroupError::NotAnnotated { missing: vec![pod.full_name()], of: 1 };
-        return if lenient { Ok(None) } else { Err(missing()) };
+    let parsed = match (&pod.reported, pod.annotation()) {
+        (Some(reported), _) => parser.take(reported),
+        (None, Some(annotation)) => parser.parse(annotation),
+        (None, None) if lenient => return Ok(None),
+        (None, None) => {
+            return Err(GroupError::NotAnnotated { missing: vec![pod.full_name()], of: 1 });
+        }
     };
-    let data = parser.parse(annotation).map_err(|error| {
+    let data = parsed.map_err(|error| {
         let pod = pod.full_name();
         GroupError::Unreadable { pod, error }
     })?;

@@ -75,7 +75,7 @@ fn a_device_that_two_pods_name_is_found_in_every_order() {
         pod("a-1", "s", &[("2", "")]),
         pod("a-2", "s", &[("3", ""), ("1", "")]),
     ];
-    for order in ["seed", "numeric", "pod", "topology"] {
+    for order in ["lexical", "numeric", "pod", "topology"] {
         let order = crate::order::Order::parse(order);
         let error =
             template().assemble(&pods, &Request { order, ..Request::default() }).unwrap_err();

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
+use super::error::shortened;
 use super::frame::{Frame, name};
-use super::refusal::shortened;
 use super::{Delivery, Problem};
-use crate::names::{
-    RANK_GROUP, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_FILE, RANKTABLE_TEMPLATE,
-};
+use crate::names::RANKTABLE_FILE;
 use crate::template::{FILENAME, is_filename};
+use muster_kube::rank_group::{
+    RANK_GROUP, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY, RANKTABLE_TEMPLATE,
+};
 
 /// What a ConfigMap may be called, for people.
 const CONFIG_MAP: &str = "the name of a ConfigMap: lower-case letters, digits, dots and dashes, a letter or digit at both ends";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::refusal::shortened;
+use super::error::shortened;
 use super::{Delivery, Injection};
 use crate::names::{VOLUME, WAITER, record};
 

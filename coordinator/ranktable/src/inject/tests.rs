@@ -1,6 +1,6 @@
 use super::*;
-use crate::names::{RANK_GROUP, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY};
 use crate::template::ConfigMap;
+use muster_kube::rank_group::{RANK_GROUP, RANKTABLE_CONTAINERS, RANKTABLE_DELIVERY};
 
 mod goldens;
 mod laws;
@@ -12,7 +12,7 @@ fn template(mount_path: &str, filename: &str) -> Arc<TableTemplate> {
     Arc::new(TableTemplate::read(&template, None).unwrap())
 }
 
-fn inject(pod: &Json, settings: &Injection) -> Result<Outcome, Refusal> {
+fn inject(pod: &Json, settings: &Injection) -> Result<Outcome, InjectError> {
     let found = |name: &str| match name {
         "absent" => Err(TemplateProblem::Missing { namespace: "k".into(), name: name.into() }),
         _ => Ok(template("/etc/ascend/ranktable", "ranktable.json")),

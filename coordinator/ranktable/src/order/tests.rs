@@ -75,7 +75,7 @@ fn seed_compares_texts_and_numeric_compares_numbers() {
     let pods: [Given<'_>; 2] =
         [("a", "10.0.0.9", &["2", "10"], &[]), ("b", "10.0.0.10", &["1", "gpu", "0"], &[])];
     let seed = ["10.0.0.10/0", "10.0.0.10/1", "10.0.0.10/gpu", "10.0.0.9/10", "10.0.0.9/2"];
-    assert_eq!(ordered(Order::Seed, &pods, None), seed);
+    assert_eq!(ordered(Order::Lexical, &pods, None), seed);
     let numeric = ["10.0.0.10/0", "10.0.0.10/1", "10.0.0.10/gpu", "10.0.0.9/2", "10.0.0.9/10"];
     assert_eq!(ordered(Order::Numeric, &pods, None), numeric);
 }
@@ -129,10 +129,11 @@ fn topology_puts_neighbours_together() {
 
 #[test]
 fn words_are_read_as_they_are_written() {
-    for order in [Order::Seed, Order::Numeric, Order::Pod, Order::Topology] {
+    for order in [Order::Lexical, Order::Numeric, Order::Pod, Order::Topology] {
         assert_eq!(Order::parse(order.as_str()), Some(order));
     }
-    assert_eq!(Order::parse("Seed"), None);
+    assert_eq!(Order::parse("Lexical"), None);
+    assert_eq!(Order::parse("seed"), Some(Order::Lexical), "as it was called");
     for (left, right) in
         [("2", "10"), ("9", "a"), ("01", "1"), ("1", "02"), ("a", "b"), ("", "a"), ("0", "")]
     {
@@ -153,16 +154,16 @@ fn survivors_keep_their_ranks() {
         ("w-1", "b", &["0", "1"], &[]),
         ("w-2", "c", &["0", "1"], &[]),
     ]);
-    let first = table(&before, Order::Seed, None);
+    let first = table(&before, Order::Lexical, None);
     let replaced = pods(&[
         ("w-0", "a", &["0", "1"], &[]),
         ("w-1", "z", &["0", "1"], &[]),
         ("w-2", "c", &["0", "1"], &[]),
     ]);
-    let second = table(&replaced, Order::Seed, Some(&first.numbering()));
+    let second = table(&replaced, Order::Lexical, Some(&first.numbering()));
     assert_eq!(ranks(&second), ["a/0", "a/1", "z/0", "z/1", "c/0", "c/1"]);
     let smaller = pods(&[("w-1", "z", &["0", "1"], &[]), ("w-2", "c", &["0", "1"], &[])]);
-    let third = table(&smaller, Order::Seed, Some(&second.numbering()));
+    let third = table(&smaller, Order::Lexical, Some(&second.numbering()));
     assert_eq!(ranks(&third), ["c/0", "c/1", "z/0", "z/1"]);
 }
 
@@ -191,7 +192,7 @@ proptest! {
         shuffled.sort_by_key(|pod| {
             pod.name.bytes().fold(seed, |hash, byte| hash.rotate_left(7).wrapping_mul(31) ^ u64::from(byte))
         });
-        for order in [Order::Seed, Order::Numeric, Order::Pod, Order::Topology] {
+        for order in [Order::Lexical, Order::Numeric, Order::Pod, Order::Topology] {
             let (one, other) = (table(&pods, order, None), table(&shuffled, order, None));
             ranks(&one);
             prop_assert_eq!(one, other);

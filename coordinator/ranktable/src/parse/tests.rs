@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::template::ConfigMap;
+use muster_proto::annotation::AnnotatedDevice;
 
 fn template(parser: Option<&str>) -> TableTemplate {
     let data = |key: &str, text: &str| ConfigMap {
@@ -157,5 +158,24 @@ proptest! {
         let good = r#"{"pod_name":"w-0","server_id":"10.0.0.1","devices":[{"device_id":"0","device_ip":"10.20.0.2"},{"device_id":"1"}]}"#;
         let text: String = good.chars().enumerate().map(|(index, char)| if index == at { with } else { char }).collect();
         drop(template(None).parse(&text));
+    }
+}
+
+proptest! {
+    /// What an agent reports gives the same pod whether it comes as a value or as the annotation that the agent writes.
+    #[test]
+    fn a_report_is_taken_as_its_annotation_is_read(
+        (pod_name, server_id) in ("[ -~]{0,20}", "[ -~]{0,20}"),
+        devices in proptest::collection::vec(("[ -~]{0,8}", "[ -~]{0,8}", proptest::option::of("[0-9]{1,5}")), 0..9),
+    ) {
+        let devices = devices.into_iter().map(|(device_id, device_ip, super_device_id)| AnnotatedDevice {
+            device_id, device_ip, super_device_id, ..AnnotatedDevice::default()
+        });
+        let devices = devices.collect();
+        let reported = PodRanktable { pod_name, server_id, devices, super_pod_id: None, server_index: None };
+        let others = "podName: {{ (fromJson .).pod_name | quote }}\ndevices: [{superDeviceId: {{ len (fromJson .).devices }}}]";
+        for template in [template(None), template(Some(others))] {
+            prop_assert_eq!(Parser::new(&template).take(&reported), template.parse(&reported.write()));
+        }
     }
 }

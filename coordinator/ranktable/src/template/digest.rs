@@ -30,7 +30,7 @@ impl TableTemplate {
         let order = match self.order {
             // What follows from no order is not the same everywhere: it is not what follows from this one.
             None => "seed",
-            Some(Order::Seed) => "lexicographic",
+            Some(Order::Lexical) => "lexicographic",
             Some(Order::Numeric) => "numeric",
             Some(Order::Pod) => "pod",
             Some(Order::Topology) => "topology",

@@ -4,51 +4,25 @@ use std::collections::BTreeMap;
 
 use crate::{
     config::ActionName,
-    decisions::Cause,
-    session::{JobOrder, OrderOptions, Session},
+    session::Session,
     snapshot::{JobId, at},
     state::Gang,
 };
 
-use super::{
-    representative::Representatives,
-    solver::{Purpose, Solver},
-};
+use super::{solve_each::solve_each, solver::Purpose};
 
 pub(super) fn run(session: &mut Session<'_>) {
     let most = session.snapshot.parameters.max_consolidation_preemptees;
     if most == 0 {
         return;
     }
-    let options = OrderOptions {
-        ready: true,
-        pending: true,
-        preemptible: true,
-        past_delay: true,
-        depth: session.config.queue_depth.get(&ActionName::Consolidation).copied(),
-        ..OrderOptions::default()
-    };
-    let jobs = session.snapshot.jobs.ids().map(Gang::whole);
-    let mut order = JobOrder::new(session, jobs, options);
-    let mut failed = Representatives::default();
-    while let Some(gang) = order.pop(session) {
-        if !failed.may_succeed(session, gang.job) || !super::could_run_alone(session, &gang) {
-            continue;
-        }
-        let candidates = candidates(session, &gang, most);
-        let solver = Solver { purpose: Purpose::Consolidation, candidates: &candidates };
-        let solved = if is_enough(session, &gang) { solver.solve(session, gang.job) } else { None };
-        match solved {
-            Some(statement) => {
-                session.commit(
-                    statement,
-                    &Cause { action: "consolidation", beneficiary: Some(gang.job) },
-                );
-                session.ledger.forgive(gang.job);
-            }
-            None => failed.note(session, gang.job),
-        }
-    }
+    let action = (ActionName::Consolidation, Purpose::Consolidation);
+    solve_each(
+        session,
+        action,
+        |_, _| true,
+        |session, gang| is_enough(session, gang).then(|| candidates(session, gang, most)),
+    );
 }
 
 /// Groups that may move. More than the bound by one, as in the original.

@@ -1,52 +1,20 @@
 //! Takes back for a queue what other queues have above their share.
 
-use std::collections::BTreeMap;
+use crate::{config::ActionName, session::Session, snapshot::JobId, state::Gang};
 
-use crate::{
-    config::ActionName,
-    decisions::Cause,
-    session::{JobOrder, OrderOptions, Session},
-    snapshot::{JobId, QueueId},
-    state::Gang,
-};
-
-use super::{
-    representative::Representatives,
-    solver::{Purpose, Solver},
-};
+use super::{solve_each::solve_each, solver::Purpose};
 
 pub(super) fn run(session: &mut Session<'_>) {
-    let options = OrderOptions {
-        ready: true,
-        pending: true,
-        past_delay: true,
-        depth: session.config.queue_depth.get(&ActionName::Reclaim).copied(),
-        ..OrderOptions::default()
-    };
-    let jobs = session.snapshot.jobs.ids().map(Gang::whole);
-    let mut order = JobOrder::new(session, jobs, options);
-    let mut failed: BTreeMap<Option<QueueId>, Representatives> = BTreeMap::new();
-    while let Some(gang) = order.pop(session) {
-        let queue = session.snapshot.jobs[gang.job].queue;
-        let known = failed.entry(queue).or_default();
-        if !session.can_reclaim(&gang)
-            || !known.may_succeed(session, gang.job)
-            || !super::could_run_alone(session, &gang)
-        {
-            continue;
-        }
-        session.job_solution_start();
-        let candidates = candidates(session, &gang);
-        let solver = Solver { purpose: Purpose::Reclaim, candidates: &candidates };
-        match solver.solve(session, gang.job) {
-            Some(statement) => {
-                session
-                    .commit(statement, &Cause { action: "reclaim", beneficiary: Some(gang.job) });
-                session.ledger.forgive(gang.job);
-            }
-            None => known.note(session, gang.job),
-        }
-    }
+    let action = (ActionName::Reclaim, Purpose::Reclaim);
+    solve_each(
+        session,
+        action,
+        |session, gang| session.can_reclaim(gang),
+        |session, gang| {
+            session.job_solution_start();
+            Some(candidates(session, gang))
+        },
+    );
 }
 
 /// Groups of other queues that may lose pods.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use crate::duration;
+use muster_kube::duration;
 
 /// How long the search for victims may take. Zero is without end.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub mod plugin {
     pub const ELASTIC: &str = "elastic";
     /// Masters and launchers first.
     pub const KUBEFLOW: &str = "kubeflow";
-    /// Heads first.
+    /// Places the head of a Ray cluster before its workers.
     pub const RAY: &str = "ray";
     /// The order of parts of a job.
     pub const SUBGROUP_ORDER: &str = "subgrouporder";

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde::Deserialize;
 
 use super::{Config, ConfigError, Note, parse::Scalar, shard::value};
-use crate::duration;
+use muster_kube::duration;
 
 /// What KAI takes on its command line. What is not said has KAI's own default.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

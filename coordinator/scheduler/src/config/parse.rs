@@ -21,9 +21,9 @@ pub enum ConfigError {
     /// It is no YAML, or a field has the wrong type.
     #[error("line {line}, column {column}: {problem}")]
     Yaml {
-        /// The line.
+        /// Line of the file, from 1.
         line: u64,
-        /// The column.
+        /// Column of the line, from 1.
         column: u64,
         /// What is wrong.
         problem: String,
@@ -31,17 +31,17 @@ pub enum ConfigError {
     /// It names an action that there is not.
     #[error("line {line}: there is no action `{name}`: use {}", known_actions())]
     Action {
-        /// The line.
+        /// Line of the file, from 1.
         line: u64,
-        /// The name.
+        /// The name that is not known.
         name: String,
     },
     /// A value makes no sense.
     #[error("line {line}: {field}: {problem}")]
     Value {
-        /// The line.
+        /// Line of the file, from 1.
         line: u64,
-        /// The field.
+        /// Path of the field.
         field: String,
         /// What is wrong.
         problem: String,
@@ -49,7 +49,7 @@ pub enum ConfigError {
     /// The command line's part cannot be read.
     #[error("schedulerParams.{field}: {problem}")]
     Params {
-        /// The field.
+        /// Path of the field.
         field: String,
         /// What is wrong.
         problem: String,
@@ -195,7 +195,6 @@ fn add(config: &mut Config, plugin: Plugin, own: &[&str]) {
 // === impl Scalar ===
 
 impl Scalar {
-    /// As text.
     pub(super) fn text(self) -> String {
         match self {
             Self::Text(text) => text,

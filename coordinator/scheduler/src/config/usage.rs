@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
 use super::cron::Cron;
-use crate::duration;
+use muster_kube::duration;
 
 /// Where past use is asked for, and how.
 #[derive(Clone, Debug, PartialEq)]

@@ -28,7 +28,7 @@ pub struct ClaimAllocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtendedAllocation {
-    /// The devices.
+    /// The devices that the claim gets.
     pub allocation: Allocation,
     /// What the claim asks for.
     pub device_requests: Vec<ExtendedRequest>,
@@ -40,11 +40,11 @@ pub struct ExtendedAllocation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExtendedRequest {
-    /// Its name.
+    /// Name of the request.
     pub name: String,
     /// The class of devices.
     pub device_class_name: String,
-    /// How many.
+    /// How many devices are requested.
     pub count: u32,
 }
 
@@ -52,11 +52,11 @@ pub struct ExtendedRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerMapping {
-    /// The container.
+    /// Name of the container.
     pub container_name: String,
-    /// The resource.
+    /// Name of the extended resource.
     pub resource_name: String,
-    /// The request.
+    /// Name of the request within the claim.
     pub request_name: String,
 }
 

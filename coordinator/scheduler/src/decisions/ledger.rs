@@ -16,7 +16,7 @@ use super::{Action, Decision, claim, totals};
 /// On whose behalf a transaction is.
 #[derive(Clone, Debug)]
 pub struct Cause {
-    /// The action.
+    /// The action that decided it.
     pub action: &'static str,
     /// The group that gets room; none if nobody does.
     pub beneficiary: Option<JobId>,

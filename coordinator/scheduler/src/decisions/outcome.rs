@@ -79,7 +79,7 @@ impl Session<'_> {
         pods.map(outcome).collect()
     }
 
-    /// Fair shares.
+    /// The fair share of each queue.
     pub fn fair_shares(&self) -> BTreeMap<String, Share> {
         self.snapshot
             .queues

@@ -15,7 +15,7 @@ pub enum Point {
     QueueOrder,
     /// A group is about to be placed.
     PreJobAllocation,
-    /// Divides nodes.
+    /// Divides the nodes into sets that are tried one after the other.
     SubsetNodes,
     /// Whether a pod can be placed at all.
     PrePredicate,

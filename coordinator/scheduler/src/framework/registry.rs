@@ -42,7 +42,7 @@ impl Registry {
         self.builds.get(name).map(|build| build(arguments))
     }
 
-    /// All names.
+    /// Names of all registered plugins.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.builds.keys().map(String::as_str)
     }

@@ -18,8 +18,8 @@ pub struct Scenario<'a> {
 /// A group that loses pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Victim {
-    /// The group.
+    /// The group that loses pods.
     pub job: JobId,
-    /// The pods.
+    /// The pods that are evicted.
     pub tasks: Vec<TaskId>,
 }

@@ -38,7 +38,7 @@ pub struct NodeAffinity {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelector {
-    /// The terms.
+    /// Terms of which one must match.
     #[serde(deserialize_with = "or_default")]
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
@@ -47,7 +47,7 @@ pub struct NodeSelector {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSelectorTerm {
-    /// Of labels.
+    /// Conditions on labels, all of which must hold.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
     /// Of fields; only `metadata.name` is known.
@@ -59,9 +59,9 @@ pub struct NodeSelectorTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightedNodeSelectorTerm {
-    /// How much.
+    /// How much a match counts.
     pub weight: i32,
-    /// The term.
+    /// The preferred nodes.
     #[serde(deserialize_with = "or_default")]
     pub preference: NodeSelectorTerm,
 }
@@ -70,11 +70,11 @@ pub struct WeightedNodeSelectorTerm {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requirement {
-    /// The label.
+    /// The label's key.
     pub key: String,
-    /// How.
+    /// How the label is compared.
     pub operator: Operator,
-    /// With what.
+    /// The values that the label is compared with.
     #[serde(default, deserialize_with = "or_default")]
     pub values: Vec<String>,
 }
@@ -100,7 +100,7 @@ pub enum Operator {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(default)]
 pub struct PodAffinity {
-    /// It must.
+    /// Terms that must hold.
     #[serde(
         rename = "requiredDuringSchedulingIgnoredDuringExecution",
         deserialize_with = "or_default"
@@ -139,9 +139,9 @@ pub struct PodAffinityTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightedPodAffinityTerm {
-    /// How much.
+    /// How much a match counts.
     pub weight: i32,
-    /// The term.
+    /// The pods to be near to, or far from.
     #[serde(deserialize_with = "or_default")]
     pub pod_affinity_term: PodAffinityTerm,
 }
@@ -152,7 +152,7 @@ pub struct WeightedPodAffinityTerm {
 pub struct LabelSelector {
     /// Labels with these values.
     pub match_labels: Labels,
-    /// And more.
+    /// Further conditions, all of which must hold.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
 }
@@ -161,9 +161,9 @@ pub struct LabelSelector {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
-    /// Its name.
+    /// The taint's key.
     pub key: String,
-    /// Its value.
+    /// The value of the taint.
     pub value: String,
     /// What it does.
     pub effect: Effect,
@@ -189,7 +189,7 @@ pub struct Toleration {
     pub key: String,
     /// How its value is compared.
     pub operator: TolerationOperator,
-    /// Its value.
+    /// The value of the taint.
     pub value: String,
     /// What it does; none is every effect.
     #[serde(deserialize_with = "effect")]
@@ -203,7 +203,7 @@ pub enum TolerationOperator {
     #[default]
     #[serde(alias = "")]
     Equal,
-    /// Any.
+    /// Any value is tolerated.
     Exists,
     /// It is a larger number.
     Gt,

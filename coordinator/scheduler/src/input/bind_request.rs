@@ -64,9 +64,6 @@ pub struct ClaimAllocation {
     pub allocation: Option<Allocation>,
 }
 
-/// The phase of a place that is free as soon as others have left.
-pub const PROMISED: &str = "Promised";
-
 /// How far a decision is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -80,12 +77,6 @@ pub struct BindRequestStatus {
 // === impl BindRequest ===
 
 impl BindRequest {
-    /// Whether the place is free as soon as others have left. No API server knows such a request: it is how a scheduler that made
-    /// room remembers for whom.
-    pub fn is_promise(&self) -> bool {
-        self.status.phase == PROMISED
-    }
-
     /// Whether it has failed for good.
     pub fn is_failed(&self) -> bool {
         let over = |limit| self.status.failed_attempts >= limit;

@@ -26,7 +26,7 @@ pub struct ResourceClaim {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClaimSpec {
-    /// Devices.
+    /// What the claim asks for.
     #[serde(deserialize_with = "or_default")]
     pub devices: ClaimDevices,
 }
@@ -35,7 +35,7 @@ pub struct ClaimSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ClaimDevices {
-    /// Which.
+    /// The requests of the claim.
     #[serde(deserialize_with = "or_default")]
     pub requests: Vec<DeviceRequest>,
     /// What must be true of all.
@@ -65,9 +65,9 @@ pub struct DeviceConfig {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeviceRequest {
-    /// Its name.
+    /// The name in its list.
     pub name: String,
-    /// What exactly.
+    /// The one request, where there are no alternatives.
     pub exactly: Option<DeviceSubRequest>,
     /// Or the first of these that there is.
     #[serde(deserialize_with = "or_default")]
@@ -91,7 +91,7 @@ pub struct DeviceRequest {
 pub struct DeviceSubRequest {
     /// Its name, if it is one of several.
     pub name: String,
-    /// The class.
+    /// Name of the DeviceClass.
     pub device_class_name: String,
     /// Which of the class.
     #[serde(deserialize_with = "or_default")]
@@ -107,7 +107,7 @@ pub struct DeviceSubRequest {
 /// All or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum AllocationMode {
-    /// A number.
+    /// A number of devices.
     #[serde(alias = "")]
     ExactCount,
     /// All that match.
@@ -118,15 +118,15 @@ pub enum AllocationMode {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DeviceSelector {
-    /// The expression.
+    /// The selector as a CEL expression.
     pub cel: Option<Expression>,
 }
 
-/// An expression.
+/// An expression in CEL.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Expression {
-    /// Its text.
+    /// Text of the expression.
     pub expression: String,
 }
 
@@ -147,7 +147,7 @@ pub struct DeviceConstraint {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimStatus {
-    /// The devices.
+    /// The devices that the claim has, once allocated.
     pub allocation: Option<Allocation>,
     /// Who uses them.
     #[serde(deserialize_with = "or_default")]
@@ -158,7 +158,7 @@ pub struct ClaimStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Allocation {
-    /// Which.
+    /// The allocated devices.
     #[serde(deserialize_with = "or_default")]
     pub devices: AllocatedDevices,
     /// On which nodes they can be used; none is all.
@@ -184,11 +184,11 @@ pub struct AllocatedDevices {
 pub struct DeviceResult {
     /// For which request.
     pub request: String,
-    /// Its driver.
+    /// Driver of the device.
     pub driver: String,
-    /// Its pool.
+    /// The driver's pool that has the device.
     pub pool: String,
-    /// Its name.
+    /// Name of the device in its pool.
     pub device: String,
     /// To look, not to use.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,11 +199,11 @@ pub struct DeviceResult {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Consumer {
-    /// `pods`.
+    /// The consumer's resource, `pods` for pods.
     pub resource: String,
-    /// Its name.
+    /// The name in its list.
     pub name: String,
-    /// Its identity.
+    /// The consumer's `metadata.uid`.
     pub uid: String,
 }
 

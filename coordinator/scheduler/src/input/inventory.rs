@@ -8,9 +8,9 @@ use super::meta::or_default;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Inventory {
-    /// The node.
+    /// Name of the node.
     pub node: String,
-    /// Its devices.
+    /// The devices that the node's agent reports.
     #[serde(deserialize_with = "or_default")]
     pub devices: Vec<InventoryDevice>,
     /// Its place in a super-pod.
@@ -37,7 +37,7 @@ pub struct InventoryDevice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SuperPodPlace {
-    /// Which super-pod.
+    /// Number of the super-pod.
     pub id: u32,
     /// Which server of it.
     pub server_index: u32,

@@ -23,7 +23,7 @@ pub struct Limits {
 /// A document that was read.
 #[derive(Clone, Debug, Default)]
 pub struct Document {
-    /// The objects.
+    /// The objects of the file.
     pub input: Input,
     /// The scheduler's configuration, as it stands there.
     pub config: Option<Box<RawValue>>,
@@ -42,7 +42,7 @@ pub struct SetAside {
     pub field: String,
     /// What is wrong.
     pub problem: String,
-    /// What helps.
+    /// What to correct in the object.
     pub remedy: String,
 }
 
@@ -55,7 +55,7 @@ pub enum LoadError {
     /// It has too many objects of one kind.
     #[error("`{list}` has more than {limit} objects: split the document")]
     TooMany {
-        /// The list.
+        /// Name of the list in the file.
         list: &'static str,
         /// How many there may be.
         limit: usize,

@@ -12,36 +12,36 @@ use serde::{
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// Its namespace; empty for objects of the cluster.
     pub namespace: String,
-    /// Its identity.
+    /// The object's `metadata.uid`.
     pub uid: String,
     /// When it was made.
     pub creation_timestamp: Option<Timestamp>,
     /// When it is to be gone.
     pub deletion_timestamp: Option<Timestamp>,
-    /// Labels.
+    /// Labels of the object.
     pub labels: Labels,
-    /// Annotations.
+    /// Annotations of the object.
     pub annotations: Labels,
     /// Whose it is.
     #[serde(deserialize_with = "or_default")]
     pub owner_references: Vec<OwnerReference>,
 }
 
-/// An owner.
+/// A reference to the object's owner.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
     /// Its group and version.
     pub api_version: String,
-    /// Its kind.
+    /// The owner's kind.
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its identity.
+    /// The object's `metadata.uid`.
     pub uid: String,
     /// Whether it is the one that controls.
     pub controller: Option<bool>,

@@ -7,7 +7,7 @@ use super::{
     meta::{Meta, or_default},
 };
 
-/// A node.
+/// A Node object, as far as the scheduler reads it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Node {
@@ -49,7 +49,7 @@ pub struct NodeStatus {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// What.
+    /// Type of the condition, such as `Ready`.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::meta::{Meta, or_default};
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 /// What a node has per NUMA zone; its name is the node's.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -21,18 +21,6 @@ pub struct Pod {
     /// How it is.
     #[serde(deserialize_with = "or_default")]
     pub status: PodStatus,
-    /// What the scheduler has ordered for it, and the API server has not confirmed.
-    #[serde(skip)]
-    pub unconfirmed: Option<Unconfirmed>,
-}
-
-/// An order of the scheduler whose outcome is not known. Until it is, the pod's queue has what it has in either case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unconfirmed {
-    /// It is to be evicted.
-    Eviction,
-    /// It is to be bound to a node that is not there any more, and may get there.
-    Binding,
 }
 
 /// What is wanted of a pod.
@@ -248,6 +236,11 @@ pub struct TopologySpreadConstraint {
 // === impl Pod ===
 
 impl Pod {
+    /// Its namespace and name.
+    pub fn name(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+
     /// `namespace/name`.
     pub fn key(&self) -> String {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)

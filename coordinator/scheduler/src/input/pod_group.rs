@@ -9,7 +9,7 @@ use super::{
     Pod, ResourceList,
     meta::{Meta, or_default},
 };
-use crate::duration;
+use muster_kube::duration;
 
 /// Annotation that says which KAI group a pod is of.
 pub const KAI_GROUP: &str = "pod-group-name";

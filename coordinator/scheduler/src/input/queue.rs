@@ -6,10 +6,9 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer};
 
 use super::meta::{Meta, or_default};
-use crate::{
-    duration,
-    snapshot::{is_kind, kind_of},
-};
+use muster_kube::duration;
+
+use crate::snapshot::{is_kind, kind_of};
 
 /// A queue.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ use serde::{
 };
 
 use super::meta::{or_default, sorted};
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 /// Amounts by resource name, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

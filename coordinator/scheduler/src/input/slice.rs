@@ -8,7 +8,7 @@ use super::{
     DeviceConfig, DeviceSelector, NodeSelector,
     meta::{Meta, or_default},
 };
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 /// Devices that a driver offers.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,7 +6,7 @@ use super::{
     LabelSelector, NodeSelector, ResourceList,
     meta::{Meta, or_default},
 };
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 /// A config map: only that it is there counts.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use super::meta::{Meta, or_default};
 
-/// A topology.
+/// A Topology object: levels by node label.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    /// Its name.
+    /// The object's name is the topology's.
     pub metadata: Meta,
     /// What it is.
     #[serde(deserialize_with = "or_default")]

@@ -13,7 +13,7 @@ use super::{
 pub struct Volume {
     /// Its name in the pod.
     pub name: String,
-    /// A claim.
+    /// The claim that the volume uses, if it does.
     pub persistent_volume_claim: Option<ClaimOfVolume>,
     /// A claim that is made with the pod.
     pub ephemeral: Option<EphemeralVolume>,
@@ -27,7 +27,7 @@ pub struct Volume {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimOfVolume {
-    /// Its name.
+    /// Name of the PersistentVolumeClaim.
     pub claim_name: String,
 }
 
@@ -43,7 +43,7 @@ pub struct EphemeralVolume {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Projected {
-    /// The things.
+    /// The sources that are projected.
     #[serde(deserialize_with = "or_default")]
     pub sources: Vec<ProjectedSource>,
 }
@@ -60,7 +60,7 @@ pub struct ProjectedSource {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ConfigMapReference {
-    /// Its name.
+    /// Name of the ConfigMap.
     pub name: String,
     /// Whether it may be missing.
     pub optional: Option<bool>,

@@ -33,7 +33,6 @@ pub struct DynamicResources {
 /// Devices that somebody else has.
 #[derive(Default)]
 struct Taken {
-    /// For good.
     busy: BTreeSet<DeviceId>,
     /// Until a pod has left.
     leaving: BTreeSet<DeviceId>,

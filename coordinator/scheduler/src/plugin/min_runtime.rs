@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 
+use muster_kube::duration;
+
 use crate::{
-    duration,
     framework::{Plugin, Point, Scenario, View},
     snapshot::{JobId, Quantities, QueueId},
     state::Gang,

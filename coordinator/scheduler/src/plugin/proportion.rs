@@ -24,7 +24,7 @@ use crate::{
     state::Gang,
 };
 
-/// Without end.
+/// An unlimited amount.
 pub const UNLIMITED: f64 = -1.0;
 
 /// What a queue has, may have and should have: CPU, memory, accelerators of each kind.

@@ -7,7 +7,7 @@ use crate::{
     snapshot::TaskId,
 };
 
-/// Heads first.
+/// Places the head of a Ray cluster before its workers.
 pub struct Ray;
 
 impl Plugin for Ray {

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, rc::Rc};
 
 use super::{SelectorError, Value, Version, eval::Evaluation, text};
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 pub(super) type Answer = Result<Value, SelectorError>;
 type Run = fn(&mut Evaluation<'_>, &[Value]) -> Answer;
@@ -58,13 +58,13 @@ static FUNCTIONS: &[Function] = &[
         _ => Err(wrong("bool", arguments)),
     }),
     free("quantity", 1, 1, |_, arguments| match arguments {
-        [Value::Text(text)] => Quantity::parse(text)
+        [Value::Text(text)] => Quantity::amount(text)
             .map(Value::Quantity)
             .map_err(|error| SelectorError::no(error.to_string())),
         _ => Err(wrong("quantity", arguments)),
     }),
     free("isQuantity", 1, 1, |_, arguments| match arguments {
-        [Value::Text(text)] => Ok(Value::Bool(Quantity::parse(text).is_ok())),
+        [Value::Text(text)] => Ok(Value::Bool(Quantity::amount(text).is_ok())),
         _ => Err(wrong("isQuantity", arguments)),
     }),
     free("semver", 1, 2, |_, arguments| match version(arguments) {
@@ -86,11 +86,11 @@ static FUNCTIONS: &[Function] = &[
     method("isGreaterThan", 2, 2, |_, arguments| Ok(Value::Bool(compare(arguments)?.is_gt()))),
     method("isLessThan", 2, 2, |_, arguments| Ok(Value::Bool(compare(arguments)?.is_lt()))),
     method("isInteger", 1, 1, |_, arguments| match arguments {
-        [Value::Quantity(amount)] => Ok(Value::Bool(is_whole(*amount))),
+        [Value::Quantity(amount)] => Ok(Value::Bool(amount.is_whole())),
         _ => Err(wrong("isInteger", arguments)),
     }),
     method("asInteger", 1, 1, |_, arguments| match arguments {
-        [Value::Quantity(amount)] if is_whole(*amount) => Ok(Value::Int(amount.value())),
+        [Value::Quantity(amount)] if amount.is_whole() => Ok(Value::Int(amount.units())),
         _ => Err(wrong("asInteger", arguments)),
     }),
     method("asApproximateFloat", 1, 1, |_, arguments| match arguments {
@@ -190,8 +190,4 @@ fn compare(arguments: &[Value]) -> Result<Ordering, SelectorError> {
         [Value::Version(a), Value::Version(b)] => Ok(a.cmp(b)),
         _ => Err(wrong("a comparison", arguments)),
     }
-}
-
-fn is_whole(amount: Quantity) -> bool {
-    Quantity::parse(&amount.value().to_string()) == Ok(amount)
 }

@@ -29,7 +29,6 @@ impl<'a> Evaluation<'a> {
         Self { device, left: steps, depth: 0, names: Vec::new() }
     }
 
-    /// Notes work.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), SelectorError> {
         let steps = steps as u64;
         if steps > self.left {

@@ -2,7 +2,6 @@
 
 use super::SelectorError;
 
-/// A word.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     Ident(String),

@@ -13,7 +13,6 @@ use super::{
 /// How deep an expression may be.
 const DEEPEST: usize = 48;
 
-/// An expression.
 #[derive(Clone, Debug)]
 pub(super) enum Expr {
     Literal(Value),

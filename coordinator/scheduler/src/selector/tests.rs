@@ -10,8 +10,8 @@ fn answer(text: &str) -> Result<bool, SelectorError> {
         ("net.example.com/rail".to_owned(), AttributeValue::Int(7)),
     ]);
     let capacity = BTreeMap::from([
-        ("memory".to_owned(), Quantity::parse("80Gi").unwrap()),
-        ("gpu.example.com/cores".to_owned(), Quantity::parse("108").unwrap()),
+        ("memory".to_owned(), Quantity::amount("80Gi").unwrap()),
+        ("gpu.example.com/cores".to_owned(), Quantity::amount("108").unwrap()),
     ]);
     let device = Subject {
         driver: "gpu.example.com",

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeMap, rc::Rc};
 
 use super::{SelectorError, Version};
-use crate::quantity::Quantity;
+use muster_kube::Quantity;
 
 /// What an expression is worth.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, fmt};
 
-/// A version.
+/// A semantic version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     numbers: [u64; 3],

@@ -8,6 +8,7 @@ mod device;
 mod group;
 mod network;
 pub(super) mod node;
+mod overlay;
 mod pod;
 mod queue;
 mod shape;
@@ -20,19 +21,20 @@ use jiff::Timestamp;
 
 use crate::{
     config::Params,
-    input::{Input, ResourceList},
+    input::{Input, Pod, ResourceList},
 };
 
 pub use self::node::amount_of;
 
 use super::{
-    ClaimShape, Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, QueueId, Snapshot,
-    Table, TopologyId, signature,
+    ClaimShape, Class, ClassId, Dimensions, GroupId, Id, JobId, LeftOut, NodeId, Overlay, QueueId,
+    Snapshot, Table, TopologyId, signature,
 };
 
 /// What is known while a snapshot is made.
 struct Builder<'a> {
     input: &'a Input,
+    overlay: &'a Overlay<'a>,
     now: Timestamp,
     parameters: &'a Params,
     dimensions: Dimensions,
@@ -56,10 +58,15 @@ struct Builder<'a> {
     shared_claims: Vec<bool>,
 }
 
-/// Makes a snapshot.
+/// Makes a snapshot of objects alone: nothing is ordered that they do not show.
 pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
+    Snapshot::build(input, &Overlay::default(), parameters, now)
+}
+
+fn snapshot(input: &Input, overlay: &Overlay<'_>, parameters: &Params, now: Timestamp) -> Snapshot {
     let mut builder = Builder {
         input,
+        overlay,
         now,
         parameters,
         dimensions: Dimensions::default(),
@@ -93,13 +100,11 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     let (mut jobs, mut pod_sets) = builder.jobs(&nodes);
     // Only asked by name: its order decides nothing.
     let names: HashMap<String, JobId> = builder.job_keys.drain(..).zip(jobs.ids()).collect();
-    let (tasks, classes) = builder.tasks(&names, &mut jobs, &mut pod_sets, &nodes, &mut devices);
+    let pods = builder.pods();
+    let (mut tasks, classes) =
+        builder.tasks(&pods, &names, &mut jobs, &mut pod_sets, &nodes, &mut devices);
+    builder.lay_overlay(&mut tasks, &pods, &mut nodes);
     claim::tell_users(&mut devices, &tasks);
-    for (node, group) in &input.closed {
-        if let Some(id) = builder.node_ids.get(node.as_str()).copied() {
-            nodes[id].closed.push(builder.group(group));
-        }
-    }
     let known =
         || nodes.iter().map(|node| node.gpu_memory).filter(|memory| *memory > node::UNKNOWN_MEMORY);
     let (min_gpu_memory, max_gpu_memory) = (known().min(), known().max());
@@ -132,9 +137,32 @@ pub fn build(input: &Input, parameters: &Params, now: Timestamp) -> Snapshot {
     }
 }
 
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Makes a snapshot of a cluster's objects, and of what was ordered that they do not show yet.
+    pub fn build(
+        objects: &Input,
+        overlay: &Overlay<'_>,
+        parameters: &Params,
+        now: Timestamp,
+    ) -> Self {
+        snapshot(objects, overlay, parameters, now)
+    }
+}
+
 // === impl Builder ===
 
 impl<'a> Builder<'a> {
+    /// All pods, by name; also those that may come into being.
+    fn pods(&self) -> Vec<&'a Pod> {
+        // The names themselves are sorted: an object is looked at once, when its turn comes.
+        let pods = self.input.pods.iter().chain(&self.overlay.reserved.coming);
+        let mut order: Vec<_> = pods.map(|pod| (pod.name(), pod)).collect();
+        order.sort_by_key(|(name, _)| *name);
+        order.into_iter().map(|(_, pod)| pod).collect()
+    }
+
     fn intern_dimensions(&mut self) {
         let input = self.input;
         let mut names: BTreeSet<&str> = BTreeSet::new();
@@ -148,7 +176,7 @@ impl<'a> Builder<'a> {
                 before = Some(&node.status.allocatable);
             }
         }
-        for pod in &input.pods {
+        for pod in input.pods.iter().chain(&self.overlay.reserved.coming) {
             let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
             for container in containers {
                 // Most pods ask for what the one before asks for.

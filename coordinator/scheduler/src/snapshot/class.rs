@@ -36,11 +36,11 @@ pub struct Constraints {
 /// A volume that a pod claims.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageClaim {
-    /// `namespace/name`.
+    /// The claim, as `namespace/name`.
     pub key: String,
     /// Its class of storage.
     pub class: String,
-    /// Bytes.
+    /// The requested size in bytes.
     pub size: i64,
     /// Whether it has its volume.
     pub bound: bool,

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use muster_kube::Quantity;
+
 use crate::{
     input::{Allocation, AttributeValue, DeviceConfig, NodeSelector},
-    quantity::Quantity,
     selector::{Selector, SelectorError, Subject},
 };
 

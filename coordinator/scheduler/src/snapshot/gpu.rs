@@ -55,7 +55,7 @@ impl Default for GpuRequest {
 }
 
 impl GpuRequest {
-    /// Whole devices.
+    /// A request for whole devices.
     pub fn whole(count: i64) -> Self {
         Self { count, portion: if count > 0 { 1.0 } else { 0.0 }, ..Self::default() }
     }

@@ -10,11 +10,11 @@ pub const ROOT: usize = 0;
 /// A pod group.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Its name.
+    /// Name of the group or subgroup.
     pub name: String,
-    /// Its namespace.
+    /// The group's namespace.
     pub namespace: String,
-    /// Its uid.
+    /// The group's `metadata.uid`.
     pub uid: String,
     /// Its queue; none if that does not exist.
     pub queue: Option<QueueId>,
@@ -40,7 +40,7 @@ pub struct Job {
     pub mark_unschedulable: bool,
     /// Its tree: the root first, then by name.
     pub members: Vec<Member>,
-    /// Its leaves.
+    /// The subgroups that have pods.
     pub pod_sets: Vec<PodSetId>,
     /// Pods that name a leaf which does not exist.
     pub strays: Vec<TaskId>,
@@ -68,14 +68,14 @@ pub struct Member {
 /// What a part holds.
 #[derive(Clone, Debug)]
 pub enum MemberKind {
-    /// Other parts.
+    /// A subgroup of subgroups.
     Set {
         /// How many of them it needs; all if it does not say.
         min: Option<u32>,
-        /// They.
+        /// The subgroups below it.
         children: Vec<usize>,
     },
-    /// Pods.
+    /// A subgroup of pods.
     Pods(PodSetId),
 }
 
@@ -95,9 +95,9 @@ pub struct Constraint {
 /// A leaf of a tree.
 #[derive(Clone, Debug)]
 pub struct PodSet {
-    /// Its name.
+    /// Name of the group or subgroup.
     pub name: String,
-    /// Its group.
+    /// The group that the subgroup is part of.
     pub job: JobId,
     /// Its place in the group's tree.
     pub member: usize,
@@ -105,14 +105,14 @@ pub struct PodSet {
     pub slot: usize,
     /// How many pods it needs.
     pub min: u32,
-    /// Its pods.
+    /// The pods of the subgroup.
     pub tasks: Vec<TaskId>,
 }
 
 // === impl Job ===
 
 impl Job {
-    /// `namespace/name`.
+    /// The group, as `namespace/name`.
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

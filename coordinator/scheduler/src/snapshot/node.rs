@@ -15,12 +15,12 @@ pub enum SliceStrategy {
     Mixed,
 }
 
-/// A node.
+/// A node as the engine sees it.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Its name.
+    /// Name of the Node object.
     pub name: String,
-    /// Its labels.
+    /// Labels of the Node object.
     pub labels: Labels,
     /// What pods can have of it.
     pub allocatable: Vector,
@@ -38,7 +38,7 @@ pub struct Node {
     pub gpu_count: i64,
     /// Whether its devices are cut into slices.
     pub sliced: bool,
-    /// And how.
+    /// How its devices are divided into slices.
     pub slice_strategy: SliceStrategy,
     /// Whether its devices are offered as claims.
     pub claimed_gpus: bool,

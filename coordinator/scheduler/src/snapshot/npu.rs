@@ -15,7 +15,7 @@ pub struct Npus {
     pub devices: Vec<Npu>,
 }
 
-/// An NPU.
+/// An NPU of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Npu {
     /// Its number on the node.
@@ -29,7 +29,7 @@ pub struct Npu {
 /// NPUs that a pod would get.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Their numbers.
+    /// Numbers of the chosen NPUs on their node.
     pub devices: Arc<[u32]>,
     /// How well what is left can be used: 1 is best, 0 worst.
     pub fit: f64,

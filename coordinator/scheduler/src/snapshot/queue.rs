@@ -4,10 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{KINDS, Quantities, QueueId};
 
-/// A queue.
+/// A queue with its quotas and limits.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// Its name.
+    /// Name of the Queue object.
     pub name: String,
     /// What people call it.
     pub display_name: String,

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Vector;
 
-/// Millicores.
+/// Index of the CPUs, counted in thousandths.
 pub const CPU: usize = 0;
-/// Bytes.
+/// Index of the memory, counted in bytes.
 pub const MEMORY: usize = 1;
 /// Whole graphics devices.
 pub const GPU: usize = 2;
-/// Pod slots.
+/// Index of the pods that a node takes.
 pub const PODS: usize = 3;
 /// What the kind of graphics devices is called.
 const GPU_KIND: &str = "nvidia.com/gpu";

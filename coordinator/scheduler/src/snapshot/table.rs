@@ -9,7 +9,7 @@ use std::{
 
 /// A dense id.
 pub trait Id: Copy {
-    /// The row.
+    /// Row of the table that the id names.
     fn row(self) -> usize;
     /// The id of a row.
     fn of(row: usize) -> Self;
@@ -34,7 +34,7 @@ macro_rules! ids {
 ids! {
     /// A node. The order of ids is the order of names.
     NodeId,
-    /// A pod.
+    /// A pod, by its row.
     TaskId,
     /// A pod group. The order of ids is the order of names.
     JobId,
@@ -50,7 +50,7 @@ ids! {
     DeviceId,
     /// A claim of devices.
     ClaimId,
-    /// A topology.
+    /// A topology, by its row.
     TopologyId,
 }
 

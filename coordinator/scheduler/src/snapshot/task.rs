@@ -21,15 +21,15 @@ pub enum Status {
     Binding,
     /// Has a node, does not run yet.
     Bound,
-    /// Runs.
+    /// The pod runs.
     Running,
     /// Is being deleted.
     Releasing,
-    /// Ended well.
+    /// The pod has succeeded.
     Succeeded,
-    /// Ended badly.
+    /// The pod has failed.
     Failed,
-    /// Nobody knows.
+    /// The pod's phase is unknown.
     Unknown,
     /// Is being deleted for too long.
     StuckInReleasing,
@@ -84,22 +84,22 @@ pub struct PodKey {
     slash: u32,
 }
 
-/// A pod.
+/// A pod as the engine sees it.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its namespace and name.
     pub key: PodKey,
-    /// Its uid.
+    /// The pod's `metadata.uid`.
     pub uid: Box<str>,
-    /// Its shape.
+    /// What it asks for; pods alike share it.
     pub class: ClassId,
-    /// Its group.
+    /// The group that the pod belongs to.
     pub job: Option<JobId>,
     /// Its leaf of the group's tree; none if it names one that does not exist.
     pub pod_set: Option<PodSetId>,
     /// How far it is.
     pub status: Status,
-    /// Its node.
+    /// The node that the pod is bound to.
     pub node: Option<NodeId>,
     /// The shared devices it has.
     pub groups: Vec<GroupId>,
@@ -141,17 +141,17 @@ impl PodKey {
         Self { text: text.into_boxed_str(), slash: namespace.len() as u32 }
     }
 
-    /// `namespace/name`.
+    /// The pod, as `namespace/name`.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The namespace.
+    /// Namespace of the pod.
     pub fn namespace(&self) -> &str {
         self.text.get(..self.slash as usize).unwrap_or_default()
     }
 
-    /// The name.
+    /// Name of the pod.
     pub fn name(&self) -> &str {
         self.text.get(self.slash as usize + 1..).unwrap_or_default()
     }

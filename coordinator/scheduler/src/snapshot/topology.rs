@@ -2,10 +2,10 @@
 
 use super::NodeId;
 
-/// A topology.
+/// The nodes, ordered by the levels of a topology.
 #[derive(Clone, Debug)]
 pub struct Topology {
-    /// Its name.
+    /// Name of the Topology object.
     pub name: String,
     /// Labels that make its levels, the coarsest first.
     pub levels: Vec<String>,

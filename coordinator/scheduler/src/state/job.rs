@@ -9,7 +9,7 @@ use super::State;
 /// Pods of a leaf by how far they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodSetCount {
-    /// All.
+    /// All pods of the subgroup.
     pub all: usize,
     /// With a place, or one that was promised.
     pub active: usize,
@@ -26,7 +26,7 @@ pub struct PodSetCount {
 /// A group, whole or with some of its pods only.
 #[derive(Clone, Debug)]
 pub struct Gang {
-    /// The group.
+    /// The group that is placed.
     pub job: JobId,
     /// What of it; all if it does not say.
     pub part: Option<Rc<Part>>,

@@ -10,7 +10,7 @@ use crate::snapshot::{
 /// A pod on a node, as it was when it was put there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnNode {
-    /// The pod.
+    /// The pod that is on the node.
     pub task: TaskId,
     /// How far it was.
     pub status: Status,
@@ -25,7 +25,7 @@ pub struct OnNode {
 /// A device that pods share, in mebibytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedDevice {
-    /// Which.
+    /// The group of pods that share the device.
     pub group: GroupId,
     /// By pods that are there or will be.
     pub used: i64,
@@ -42,15 +42,15 @@ pub struct SharedDevice {
 /// What a node has left.
 #[derive(Clone, Debug)]
 pub struct NodeState {
-    /// Free now.
+    /// What no pod has.
     pub idle: Vector,
-    /// By pods.
+    /// What pods have.
     pub used: Vector,
     /// About to be free, less what is promised; can be negative.
     pub releasing: Vector,
     /// Devices that pods share.
     pub shared: Vec<SharedDevice>,
-    /// Its pods.
+    /// The pods on the node.
     pub pods: Vec<OnNode>,
 }
 

@@ -6,17 +6,17 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::Config;
 use muster_scheduler::decisions::Marks;
 use muster_scheduler::input::{
-    BindRequest, Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup, Usage,
+    Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup, Usage,
 };
 
 use muster_scheduler::simulate;
 
 use crate::fault::{Care, Faults, Group};
-use crate::flight::{Flights, Patience};
+use crate::in_flight::{InFlightBindings, Timeouts};
 use crate::index::Index;
+use crate::nomination::Nominations;
 use crate::object::{self, Kind, Name, Object, name_of};
 use crate::orders::Outcome;
-use crate::promise::Promises;
 use crate::reservation::{self, Reservations};
 
 /// How the scheduler works.
@@ -27,9 +27,9 @@ pub struct Settings {
     /// Pods that name one of these are ours.
     pub scheduler_names: Vec<String>,
     /// How often a binding is tried.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// How long pods that must go may take before all is decided anew.
-    pub promise: SignedDuration,
+    pub nomination: SignedDuration,
     /// What becomes of pods that stand on something bad.
     pub faults: Care,
     /// How devices that pods share are held.
@@ -52,15 +52,13 @@ pub struct Membership {
 pub struct Cluster {
     pub(crate) settings: Settings,
     pub(crate) input: Input,
-    pub(crate) flights: Flights,
-    pub(crate) promises: Promises,
+    pub(crate) in_flight: InFlightBindings,
+    pub(crate) nominations: Nominations,
     pub(crate) reservations: Reservations,
     pub(crate) pods: Index<Name>,
     pub(crate) faults: Faults,
     pub(crate) others: Index<(Kind, Name)>,
     inventories: Index<String>,
-    /// Written bind requests; flights are added to them for each cycle.
-    pub(crate) requests: HashMap<Name, BindRequest>,
     memberships: HashMap<Name, Membership>,
     /// Timestamps of groups: ours are newer than what the watch shows.
     marks: HashMap<Name, Marks>,
@@ -77,8 +75,8 @@ impl Default for Settings {
         Self {
             config,
             scheduler_names: vec!["muster-scheduler".to_owned()],
-            patience: Patience::default(),
-            promise: SignedDuration::from_secs(90),
+            timeouts: Timeouts::default(),
+            nomination: SignedDuration::from_secs(90),
             faults: Care::default(),
             reservation: reservation::Settings::default(),
         }
@@ -100,14 +98,13 @@ impl Cluster {
         Self {
             settings,
             input: Input::default(),
-            flights: Flights::default(),
-            promises: Promises::default(),
+            in_flight: InFlightBindings::default(),
+            nominations: Nominations::default(),
             reservations: Reservations::default(),
             pods: Index::default(),
             faults: Faults::default(),
             others: Index::default(),
             inventories: Index::default(),
-            requests: HashMap::new(),
             memberships: HashMap::new(),
             marks: HashMap::new(),
         }
@@ -134,13 +131,13 @@ impl Cluster {
     }
 
     /// Bindings on their way.
-    pub fn flights(&self) -> &Flights {
-        &self.flights
+    pub fn in_flight(&self) -> &InFlightBindings {
+        &self.in_flight
     }
 
     /// Room that is being made.
-    pub fn promises(&self) -> &Promises {
-        &self.promises
+    pub fn nominations(&self) -> &Nominations {
+        &self.nominations
     }
 
     /// What is known of faults.
@@ -169,7 +166,9 @@ impl Cluster {
         let key = |meta: &Meta| (kind, name_of(meta));
         match object {
             Object::Pod(pod) => self.put_pod(*pod),
-            Object::BindRequest(one) => drop(self.requests.insert(name_of(&one.metadata), one)),
+            Object::BindRequest(one) => {
+                index.put(&mut input.bind_requests, key(&one.metadata), one);
+            }
             Object::Node(one) => {
                 self.faults.saw_node(&one.metadata.name, one.is_ready());
                 index.put(&mut input.nodes, key(&one.metadata), one);
@@ -222,12 +221,12 @@ impl Cluster {
             Kind::Pod => {
                 self.pods.take(&mut input.pods, name, |pod| name_of(&pod.metadata));
                 self.memberships.remove(name);
-                self.flights.end(name);
-                self.promises.lost(name);
+                self.in_flight.end(name);
+                self.nominations.lost(name);
                 self.faults.lost_pod(name);
                 self.reservations.remove(name);
             }
-            Kind::BindRequest => drop(self.requests.remove(name)),
+            Kind::BindRequest => take!(bind_requests),
             Kind::Node => {
                 self.faults.lost_node(&name.1);
                 take!(nodes);
@@ -270,7 +269,6 @@ impl Cluster {
                 let held = self.reservations.names().filter(|name| self.pod(name).is_none());
                 self.pods.keys().chain(held).cloned().collect()
             }
-            Kind::BindRequest => self.requests.keys().cloned().collect(),
             other => {
                 let keys = self.others.keys().filter(|(kind, _)| *kind == other);
                 keys.map(|(_, name)| name.clone()).collect()
@@ -324,14 +322,15 @@ impl Cluster {
     }
 
     /// What has come of a binding. Says why, if it is given up.
-    pub fn landed(
+    pub fn binding_result(
         &mut self,
         pod: &Name,
         uid: &str,
         outcome: Outcome,
         now: Timestamp,
     ) -> Option<String> {
-        let given_up = self.flights.landed(pod, uid, outcome, &self.settings.patience, now)?;
+        let given_up =
+            self.in_flight.binding_result(pod, uid, outcome, &self.settings.timeouts, now)?;
         self.reservations.forget(pod);
         Some(given_up)
     }
@@ -345,7 +344,7 @@ impl Cluster {
                     known.metadata.deletion_timestamp.get_or_insert(now);
                 }
             }
-            Outcome::Failed(_) | Outcome::Unsure(_) => self.promises.refused(pod),
+            Outcome::Failed(_) | Outcome::Unsure(_) => self.nominations.refused(pod),
         }
     }
 
@@ -357,11 +356,11 @@ impl Cluster {
         let before = self.pods.get(&self.input.pods, &name);
         let same = before.is_some_and(|before| before.metadata.uid == pod.metadata.uid);
         if !same || !pod.spec.node_name.is_empty() {
-            self.flights.end(&name);
+            self.in_flight.end(&name);
         }
         if !same {
             self.memberships.remove(&name);
-            self.promises.lost(&name);
+            self.nominations.lost(&name);
         }
         if let Some(before) = before.filter(|_| same) {
             // What was said to go goes, whatever the watch has not shown yet.

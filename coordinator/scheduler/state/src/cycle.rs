@@ -5,22 +5,19 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
-use muster_scheduler::input::{Named, Pod, Unconfirmed};
+use muster_scheduler::input::Pod;
 use muster_scheduler::plugin::proportion::over_capacity;
 use muster_scheduler::reason::{Eviction, Reason};
-use muster_scheduler::snapshot::{Snapshot, build};
+use muster_scheduler::snapshot::{Overlay, Snapshot};
 
 use crate::cluster::Cluster;
-use crate::object::{self, Name};
+use crate::nomination::Nomination;
+use crate::object::{self, Name, borrowed};
 use crate::orders::{Bind, Cycle, Evict};
-use crate::promise::Promise;
-use crate::reservation::Spot;
+use crate::reservation::SharedDevice;
 use crate::{room, sharing};
 
-/// Keeps a pod out of a cycle whose binding was given up a moment ago.
-const RESTING: &str = "muster.dev/binding-failed";
-
-/// A group whose promise comes true.
+/// A group whose nomination comes true.
 #[derive(Default)]
 struct Due {
     pods: Vec<Name>,
@@ -33,9 +30,9 @@ struct Due {
 impl Cluster {
     /// Runs a cycle: what it orders is as good as done from now on.
     pub fn cycle(&mut self, now: Timestamp) -> Cycle {
-        self.flights.wake(now);
+        self.in_flight.wake(now);
         self.recall();
-        let due = self.keep_promises(now);
+        let due = self.keep_nominations(now);
         let mut snapshot = self.snapshot(now);
         let (binds, fallen) = self.within_queues(due, &snapshot);
         if fallen {
@@ -52,17 +49,17 @@ impl Cluster {
     /// Bindings that are to be tried again by now.
     pub fn due(&mut self, now: Timestamp) -> Vec<Bind> {
         self.recall();
-        self.flights.due(now)
+        self.in_flight.due(now)
     }
 
     /// Pods that were to go to a node that has vanished are decided on anew.
     fn recall(&mut self) {
-        if self.flights.is_empty() {
+        if self.in_flight.is_empty() {
             return;
         }
-        let mut flights = std::mem::take(&mut self.flights);
-        let recalled = flights.recall(|node| self.node(node).is_some());
-        self.flights = flights;
+        let mut in_flight = std::mem::take(&mut self.in_flight);
+        let recalled = in_flight.recall(|node| self.node(node).is_some());
+        self.in_flight = in_flight;
         for pod in recalled {
             self.reservations.forget(&pod);
         }
@@ -70,109 +67,47 @@ impl Cluster {
 
     /// When something is to be done though nothing changes.
     pub fn next(&self) -> Option<Timestamp> {
-        [self.flights.next(), self.promises.next(), self.reservations.next()]
+        [self.in_flight.next(), self.nominations.next(), self.reservations.next()]
             .into_iter()
             .flatten()
             .min()
     }
 
     /// The cluster as decisions see it: with what is as good as done.
-    pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
-        let leaving = self.leave(now);
-        let gated = self.gate();
-        let astray = self.astray();
-        let held = self.hold_devices(now);
-        let mut requests: Vec<_> = self.requests.values().cloned().collect();
-        requests.extend(self.flights.requests());
-        requests.extend(self.promises.requests());
-        self.input.bind_requests = requests;
-        self.input.closed = self.closed();
-        let snapshot = build(&self.input, &self.settings.config.params, now);
-        self.unhold_devices(held);
-        for pod in gated {
-            if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
-                pod.spec.scheduling_gates.retain(|gate| gate.name != RESTING);
-            }
-        }
-        for pod in leaving.into_iter().chain(astray) {
-            if let Some(pod) = self.pods.get_mut(&mut self.input.pods, &pod) {
-                if pod.unconfirmed == Some(Unconfirmed::Eviction) {
-                    pod.metadata.deletion_timestamp = None;
-                }
-                pod.unconfirmed = None;
-            }
-        }
-        snapshot
+    pub fn snapshot(&self, now: Timestamp) -> Snapshot {
+        Snapshot::build(&self.input, &self.overlay(), &self.settings.config.params, now)
     }
 
-    /// Pods that are to go for somebody are leaving, whether they were told yet or not. Those that were not.
-    fn leave(&mut self, now: Timestamp) -> Vec<Name> {
-        let mut untold = Vec::new();
-        for name in self.promises.leaving() {
-            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
-            if pod.metadata.deletion_timestamp.is_none() {
-                pod.metadata.deletion_timestamp = Some(now);
-                pod.unconfirmed = Some(Unconfirmed::Eviction);
-                untold.push(name);
-            }
+    /// What was ordered and the watch has not shown yet.
+    fn overlay(&self) -> Overlay<'_> {
+        let places = self.in_flight.places().chain(self.nominations.places());
+        Overlay {
+            reserved: self.reserved(),
+            leaving: self.nominations.leaving().map(borrowed).collect(),
+            held_out: self.in_flight.resting().map(|(pod, _)| borrowed(pod)).collect(),
+            in_flight: places.map(|(pod, place)| (borrowed(pod), place)).collect(),
         }
-        untold
     }
 
-    /// Pods on their way to a node that has vanished: they may get there, and are not decided on.
-    fn astray(&mut self) -> Vec<Name> {
-        let vanished = |(name, uid): &(&Name, &str)| {
-            self.flights.node(name, uid).is_some_and(|node| self.node(node).is_none())
-        };
-        let astray = self.flights.pods().filter(vanished);
-        let astray: Vec<(Name, String)> =
-            astray.map(|(name, uid)| (name.clone(), uid.to_owned())).collect();
-        let mut marked = Vec::new();
-        for (name, uid) in astray {
-            let pod = self.pods.get_mut(&mut self.input.pods, &name);
-            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == uid) {
-                pod.unconfirmed = Some(Unconfirmed::Binding);
-                marked.push(name);
-            }
-        }
-        marked
-    }
-
-    /// Keeps out pods that rest.
-    fn gate(&mut self) -> Vec<Name> {
-        let mut gated = Vec::new();
-        let resting = self.flights.resting();
-        let out: Vec<(Name, String)> =
-            resting.map(|(name, rest)| (name.clone(), rest.uid.clone())).collect();
-        for (name, uid) in &out {
-            let pod = self.pods.get_mut(&mut self.input.pods, name);
-            if let Some(pod) = pod.filter(|pod| pod.metadata.uid == *uid) {
-                pod.spec.scheduling_gates.push(Named { name: RESTING.to_owned() });
-                gated.push(name.clone());
-            }
-        }
-        gated
-    }
-
-    /// Drops promises that do not stand any more. Those whose last pod has left, with room on their nodes, are as
+    /// Drops nominations that do not stand any more. Those whose last pod has left, with room on their nodes, are as
     /// good as bound from now on.
-    fn keep_promises(&mut self, now: Timestamp) -> Vec<Due> {
-        if self.promises.is_empty() {
+    fn keep_nominations(&mut self, now: Timestamp) -> Vec<Due> {
+        if self.nominations.is_empty() {
             return Vec::new();
         }
-        let mut promises = std::mem::take(&mut self.promises);
-        promises.fall(now, |promise| self.stands(promise));
+        let mut nominations = std::mem::take(&mut self.nominations);
+        nominations.fall(now, |nomination| self.stands(nomination));
         let has_left =
             |pod: &Name, uid: &str| self.pod(pod).is_none_or(|pod| pod.metadata.uid != uid);
-        let due = promises.due(has_left, |promise| self.is_held_back(promise));
-        self.promises = promises;
+        let due = nominations.due(has_left, |nomination| self.is_held_back(nomination));
+        self.nominations = nominations;
         let mut groups = Vec::new();
-        for promise in due {
-            if !self.has_room(&promise) {
+        for nomination in due {
+            if !self.has_room(&nomination) {
                 continue;
             }
             let mut group = Due::default();
-            for (pod, place) in promise.places {
+            for (pod, place) in nomination.places {
                 group.pods.push(pod.clone());
                 let bind = Bind {
                     pod,
@@ -183,7 +118,7 @@ impl Cluster {
                     annotations: place.annotations,
                     attempt: 0,
                 };
-                self.flights.begin(bind.clone());
+                self.in_flight.begin(bind.clone());
                 group.binds.extend(self.hold_for(bind, now));
             }
             groups.push(group);
@@ -208,7 +143,7 @@ impl Cluster {
             }
             fallen = true;
             for pod in &group.pods {
-                self.flights.end(pod);
+                self.in_flight.end(pod);
                 self.reservations.forget(pod);
             }
         }
@@ -216,8 +151,8 @@ impl Cluster {
     }
 
     /// Whether the group and its nodes are still as they were.
-    fn stands(&self, promise: &Promise) -> bool {
-        promise.places.iter().all(|(name, place)| {
+    fn stands(&self, nomination: &Nomination) -> bool {
+        nomination.places.iter().all(|(name, place)| {
             let pod = self.pod(name).filter(|pod| pod.metadata.uid == place.uid);
             let waits = pod.is_some_and(|pod| {
                 pod.spec.node_name.is_empty() && pod.metadata.deletion_timestamp.is_none()
@@ -227,13 +162,14 @@ impl Cluster {
     }
 
     /// Whether what has left is really room: somebody else may have taken it.
-    fn has_room(&self, promise: &Promise) -> bool {
-        let places = promise.places.values();
-        let promised = places
-            .flat_map(|place| place.gpu_groups.iter().map(|group| Spot::new(&place.node, group)));
+    fn has_room(&self, nomination: &Nomination) -> bool {
+        let places = nomination.places.values();
+        let promised = places.flat_map(|place| {
+            place.gpu_groups.iter().map(|group| SharedDevice::new(&place.node, group))
+        });
         let unheld = self.reservations.unheld(promised);
-        room::fits(&self.input, &self.flights, promise, &unheld)
-            && room::parts_fit(&self.input, &self.flights, promise)
+        room::fits(&self.input, &self.in_flight, nomination, &unheld)
+            && room::parts_fit(&self.input, &self.in_flight, nomination)
     }
 
     /// Notes what was decided, as done.
@@ -249,17 +185,17 @@ impl Cluster {
             let uid = known.metadata.uid.clone();
             match decision.action {
                 // The rest of a group waits with it.
-                Action::Bind if self.is_promised(known) => {}
+                Action::Bind if self.is_nominated(known) => {}
                 Action::Bind => match sharing::obstacle(known, decision) {
                     Some(why) => untold.extend(group_of(known).map(|group| (group, why))),
                     None => {
                         let bind = bind(pod, uid, decision);
-                        self.flights.begin(bind.clone());
+                        self.in_flight.begin(bind.clone());
                         cycle.binds.extend(self.hold_for(bind, now));
                     }
                 },
                 // What is on its way cannot be called back; what was promised can.
-                Action::Evict if known.spec.node_name.is_empty() => self.promises.lost(&pod),
+                Action::Evict if known.spec.node_name.is_empty() => self.nominations.lost(&pod),
                 Action::Evict => {
                     let why = decision.eviction.clone();
                     let waits = |why: &Eviction| {
@@ -284,18 +220,18 @@ impl Cluster {
         let (list, pods) = (&self.input.pods, &self.pods);
         let group_of = |pod: &Name| group_of(pods.get(list, pod)?);
         let uid_of = |pod: &Name| Some(pods.get(list, pod)?.metadata.uid.clone());
-        self.promises.make(
+        self.nominations.make(
             &cycle.decisions,
             &postponed,
             group_of,
             uid_of,
-            self.settings.promise,
+            self.settings.nomination,
             now,
         );
     }
 
-    fn is_promised(&self, pod: &Pod) -> bool {
-        group_of(pod).is_some_and(|group| self.promises.of(&group).is_some())
+    fn is_nominated(&self, pod: &Pod) -> bool {
+        group_of(pod).is_some_and(|group| self.nominations.of(&group).is_some())
     }
 
     /// Groups for whom a pod would have to go that is still on its way: they are looked at again when it has arrived.

@@ -1,7 +1,7 @@
 //! Faults: what becomes of running gangs that stand on a device or a node that has gone bad.
 //!
 //! ```text
-//!   a device is faulty, a node is not ready or gone ──▶ its pods are struck ──▶ for longer than the grace: policy
+//!   a device is faulty, a node is not ready or gone ──▶ its pods are affected ──▶ for longer than the grace: policy
 //!     none    it is said, nothing else
 //!     evict   those pods go, and whoever made them makes others
 //!     gang    all pods of the group go
@@ -78,7 +78,7 @@ pub enum Bad {
     NodeGone,
 }
 
-/// What is to be said of a group with struck pods.
+/// What is to be said of a group whose pods are affected by a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// The first thing that is bad.
@@ -120,7 +120,7 @@ pub struct Faults {
     hits: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that are not ready, or gone.
     bad: BTreeMap<String, Bad>,
-    /// Since when pods are struck, by identity.
+    /// Since when pods are affected by a fault, by identity.
     since: HashMap<String, Timestamp>,
     /// Since when pods of groups with a fault or a restart are known, by identity.
     met: HashMap<String, Timestamp>,
@@ -255,8 +255,8 @@ impl Faults {
         self.troubles.get(group)
     }
 
-    /// How many pods are struck.
-    pub fn struck(&self) -> usize {
+    /// How many pods are affected by a fault.
+    pub fn faulted(&self) -> usize {
         self.since.len()
     }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!   objects as they change ──▶ cluster ──▶ cycle: snapshot, decide ──▶ orders: bind, evict ──▶ (edge) ──▶ API
 //!                                ▲  ▲                                                             │
-//!                                │  └── flight: bindings on their way · promise: room being made ◀┘ outcomes
+//!                                │  └── in_flight: bindings on their way · nomination: room being made ◀┘ outcomes
 //!                                └── the watch confirms · reservation: devices that pods share
 //!   faults of devices and nodes ──▶ fault: notes on groups, then evictions
 //! ```
@@ -15,13 +15,13 @@ pub mod cluster;
 pub mod cycle;
 pub mod evicted;
 pub mod fault;
-pub mod flight;
+pub mod in_flight;
 mod index;
 pub mod live;
 pub mod names;
+pub mod nomination;
 pub mod object;
 pub mod orders;
-pub mod promise;
 pub mod reservation;
 mod room;
 mod sharing;

@@ -10,6 +10,7 @@
 //! A shard that cannot be used changes nothing: the last one that could stays in force, and the shard's condition says why.
 
 mod condition;
+mod contest;
 mod switches;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use muster_scheduler::config::{self, Config, ConfigError, Connection};
 use serde_json::{Value, json};
 
 pub use condition::{Condition, merge, reason};
+pub use contest::{Contest, Turn};
 pub use switches::{Admission, Switches};
 
 /// The name of the one `Config` that is read.

@@ -93,6 +93,11 @@ pub fn name_of(meta: &input::Meta) -> Name {
     (meta.namespace.as_str().into(), meta.name.as_str().into())
 }
 
+/// A name as the engine's overlay has it.
+pub(crate) fn borrowed((namespace, name): &Name) -> (&str, &str) {
+    (namespace, name)
+}
+
 /// A name from its parts.
 pub fn name(namespace: &str, name: &str) -> Name {
     (namespace.into(), name.into())

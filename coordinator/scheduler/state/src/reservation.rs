@@ -20,14 +20,14 @@ use crate::object::{Name, name_of};
 
 mod labelled;
 pub mod share;
-mod spot;
+mod shared_device;
 mod step;
 mod usage;
 
 use labelled::Labelled;
-pub use spot::{APP, GROUP, Spot};
-pub(crate) use spot::{groups_of, pod_of, spot_of};
-pub use step::{Make, Mark, Release, Steps};
+pub use shared_device::{APP, GROUP, SharedDevice};
+pub(crate) use shared_device::{groups_of, pod_of, spot_of};
+pub use step::{Annotate, Make, Release, Steps};
 use usage::{How, Use};
 
 /// The annotation of a reservation that says which device it has.
@@ -51,25 +51,25 @@ pub struct Settings {
 /// All devices that are shared, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Reservations {
-    held: BTreeMap<Spot, Vec<Held>>,
-    pods: HashMap<Name, Spot>,
+    held: BTreeMap<SharedDevice, Vec<Held>>,
+    pods: HashMap<Name, SharedDevice>,
     uses: HashMap<Name, Use>,
-    users: BTreeMap<Spot, BTreeSet<Name>>,
-    making: BTreeMap<Spot, Try>,
+    users: BTreeMap<SharedDevice, BTreeSet<Name>>,
+    making: BTreeMap<SharedDevice, Try>,
     /// Where the kubelet does not take them.
-    refused: BTreeMap<Spot, Refused>,
+    refused: BTreeMap<SharedDevice, Refused>,
     /// Pods whose device is not held any more, since when.
-    bare: BTreeMap<Spot, Timestamp>,
+    bare: BTreeMap<SharedDevice, Timestamp>,
     /// Sharers that were told to go, and when that is tried again.
     lost: BTreeMap<Name, (String, Try)>,
     /// Pods that say which devices they share and have no node.
     labelled: BTreeMap<Name, Labelled>,
     /// Where reservations do not say their device yet.
-    unmarked: BTreeSet<Spot>,
+    unmarked: BTreeSet<SharedDevice>,
     /// What has changed.
-    dirty: BTreeSet<Spot>,
+    dirty: BTreeSet<SharedDevice>,
     /// When to look at something though nothing changes.
-    alarms: BTreeSet<(Timestamp, Spot)>,
+    alarms: BTreeSet<(Timestamp, SharedDevice)>,
 }
 
 /// A reservation pod, as the watch shows it.
@@ -140,7 +140,7 @@ impl Held {
 
 impl Reservations {
     /// A reservation pod is there, or is another.
-    pub(crate) fn put(&mut self, pod: &Pod, spot: Spot) {
+    pub(crate) fn put(&mut self, pod: &Pod, spot: SharedDevice) {
         let key = name_of(&pod.metadata);
         if self.pods.get(&key).is_some_and(|known| *known != spot) {
             self.remove(&key);
@@ -219,7 +219,7 @@ impl Reservations {
         self.forget(pod);
     }
 
-    fn touch(&mut self, spot: &Spot) {
+    fn touch(&mut self, spot: &SharedDevice) {
         self.dirty.insert(spot.clone());
     }
 
@@ -231,7 +231,7 @@ impl Reservations {
         })
     }
 
-    fn has_unmarked(&self, spot: &Spot) -> bool {
+    fn has_unmarked(&self, spot: &SharedDevice) -> bool {
         self.held.get(spot).into_iter().flatten().any(Held::is_unmarked)
     }
 
@@ -249,7 +249,7 @@ impl Reservations {
     }
 
     /// Reservation pods whose device nobody has a part of, and that may hold one all the same.
-    pub(crate) fn lone(&self) -> impl Iterator<Item = (&Spot, &Name)> {
+    pub(crate) fn lone(&self) -> impl Iterator<Item = (&SharedDevice, &Name)> {
         let unused = self.held.iter().filter(|(spot, _)| !self.users.contains_key(*spot));
         unused.flat_map(|(spot, list)| {
             let holding = list.iter().filter(|held| held.phase != Stage::Ended);
@@ -258,19 +258,23 @@ impl Reservations {
     }
 
     /// Reservations that may come into being although nobody needs them any more.
-    pub(crate) fn phantoms(&self) -> impl Iterator<Item = &Spot> {
+    pub(crate) fn phantoms(&self) -> impl Iterator<Item = &SharedDevice> {
         let holds = |held: &Held| held.phase != Stage::Ended;
-        let is_held = move |spot: &&Spot| self.held.get(*spot).into_iter().flatten().any(holds);
+        let is_held =
+            move |spot: &&SharedDevice| self.held.get(*spot).into_iter().flatten().any(holds);
         let unused = self.making.keys().filter(|spot| !self.users.contains_key(*spot));
         unused.filter(move |spot| !is_held(spot))
     }
 
     /// How many devices of each node pods are to share that nothing holds yet, with those that are promised.
-    pub(crate) fn unheld(&self, promised: impl Iterator<Item = Spot>) -> BTreeMap<Box<str>, i128> {
-        let spots: BTreeSet<Spot> = self.users.keys().cloned().chain(promised).collect();
+    pub(crate) fn unheld(
+        &self,
+        promised: impl Iterator<Item = SharedDevice>,
+    ) -> BTreeMap<Box<str>, i128> {
+        let spots: BTreeSet<SharedDevice> = self.users.keys().cloned().chain(promised).collect();
         let mut counts: BTreeMap<Box<str>, i128> = BTreeMap::new();
         let holds = |held: &Held| held.phase != Stage::Ended;
-        let is_held = |spot: &Spot| self.held.get(spot).into_iter().flatten().any(holds);
+        let is_held = |spot: &SharedDevice| self.held.get(spot).into_iter().flatten().any(holds);
         for spot in spots.into_iter().filter(|spot| !is_held(spot)) {
             *counts.entry(spot.node).or_default() += 1;
         }
@@ -282,8 +286,8 @@ impl Reservations {
         &'a self,
         node: &'a str,
         held: &'a BTreeMap<String, T>,
-    ) -> impl Iterator<Item = (&'a Spot, &'a T)> {
-        let here = self.held.range(Spot::new(node, "")..);
+    ) -> impl Iterator<Item = (&'a SharedDevice, &'a T)> {
+        let here = self.held.range(SharedDevice::new(node, "")..);
         let here = here.take_while(move |(spot, _)| &*spot.node == node);
         here.filter_map(|(spot, list)| {
             Some((spot, list.iter().find_map(|one| held.get(&one.uid))?))
@@ -325,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_reservation_that_has_ended_holds_nothing() {
-        let (spot, mut known) = (Spot::new("n", "group"), Reservations::default());
+        let (spot, mut known) = (SharedDevice::new("n", "group"), Reservations::default());
         let mut pod = Pod::default();
         pod.metadata.name = spot.pod();
         known.put(&pod, spot.clone());

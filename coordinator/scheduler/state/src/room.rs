@@ -1,36 +1,37 @@
-//! Whether pods fit on nodes beside what is there, by plain sums: asked when a promise comes true.
+//! Whether pods fit on nodes beside what is there, by plain sums: asked when a nomination comes true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muster_kube::Quantity;
 use muster_scheduler::input::{Input, Node, Phase, Pod};
-use muster_scheduler::quantity::Quantity;
 
-use crate::flight::Flights;
+use crate::in_flight::InFlightBindings;
+use crate::nomination::Nomination;
 use crate::object::{Name, name_of};
-use crate::promise::Promise;
 use crate::reservation::share;
-use crate::reservation::{Spot, groups_of};
+use crate::reservation::{SharedDevice, groups_of};
 
 /// Devices that are shared rather than others.
 const NVIDIA: &str = "nvidia.com/gpu";
 
-/// Whether all pods of a promise fit.
+/// Whether all pods of a nomination fit.
 ///
 /// `unheld` are devices of nodes that pods will share and that nothing holds yet.
 pub(crate) fn fits(
     input: &Input,
-    flights: &Flights,
-    promise: &Promise,
+    in_flight: &InFlightBindings,
+    nomination: &Nomination,
     unheld: &BTreeMap<Box<str>, i128>,
 ) -> bool {
-    let nodes: BTreeSet<&str> = promise.places.values().map(|place| place.node.as_str()).collect();
+    let nodes: BTreeSet<&str> =
+        nomination.places.values().map(|place| place.node.as_str()).collect();
     let mut used: BTreeMap<&str, BTreeMap<&str, i128>> = BTreeMap::new();
     for pod in &input.pods {
         if matches!(pod.status.phase, Phase::Succeeded | Phase::Failed) {
             continue;
         }
         let name = name_of(&pod.metadata);
-        let node = place_of(pod, &name, flights, promise);
+        let node = place_of(pod, &name, in_flight, nomination);
         if let Some(node) = node.and_then(|node| nodes.get(node)) {
             let sums = used.entry(node).or_default();
             for (resource, amount) in requests(pod) {
@@ -55,14 +56,19 @@ pub(crate) fn fits(
     })
 }
 
-/// Whether every device that pods of a promise are to share has room for their parts, beside those that others have of it, also
+/// Whether every device that pods of a nomination are to share has room for their parts, beside those that others have of it, also
 /// while they leave.
-pub(crate) fn parts_fit(input: &Input, flights: &Flights, promise: &Promise) -> bool {
-    let spots = |node: &str, groups: &[String]| -> Vec<Spot> {
-        groups.iter().map(|group| Spot::new(node, group)).collect()
+pub(crate) fn parts_fit(
+    input: &Input,
+    in_flight: &InFlightBindings,
+    nomination: &Nomination,
+) -> bool {
+    let spots = |node: &str, groups: &[String]| -> Vec<SharedDevice> {
+        groups.iter().map(|group| SharedDevice::new(node, group)).collect()
     };
-    let promised = promise.places.values().flat_map(|place| spots(&place.node, &place.gpu_groups));
-    let mut used: BTreeMap<Spot, i64> = promised.map(|spot| (spot, 0)).collect();
+    let promised =
+        nomination.places.values().flat_map(|place| spots(&place.node, &place.gpu_groups));
+    let mut used: BTreeMap<SharedDevice, i64> = promised.map(|spot| (spot, 0)).collect();
     if used.is_empty() {
         return true;
     }
@@ -73,10 +79,10 @@ pub(crate) fn parts_fit(input: &Input, flights: &Flights, promise: &Promise) -> 
             continue;
         }
         let name = name_of(&pod.metadata);
-        let bind = flights.of(&name).filter(|bind| bind.uid == pod.metadata.uid);
-        let spots = match (promise.places.get(&name), bind) {
+        let bind = in_flight.of(&name).filter(|bind| bind.uid == pod.metadata.uid);
+        let spots = match (nomination.places.get(&name), bind) {
             _ if !pod.spec.node_name.is_empty() => {
-                groups_of(pod).map(|group| Spot::new(&pod.spec.node_name, group)).collect()
+                groups_of(pod).map(|group| SharedDevice::new(&pod.spec.node_name, group)).collect()
             }
             (Some(place), _) => spots(&place.node, &place.gpu_groups),
             (None, Some(bind)) => spots(&bind.node, &bind.gpu_groups),
@@ -93,7 +99,7 @@ pub(crate) fn parts_fit(input: &Input, flights: &Flights, promise: &Promise) -> 
 
 /// The resource whose devices pods of a node can share.
 pub(crate) fn device_of(node: &Node) -> Option<&str> {
-    let shared = |(name, amount): &(&str, Quantity)| name.ends_with("gpu") && amount.value() > 0;
+    let shared = |(name, amount): &(&str, Quantity)| name.ends_with("gpu") && amount.units() > 0;
     let mut all = node.status.allocatable.iter().filter(shared).map(|(name, _)| name);
     let first = all.next()?;
     Some(if first == NVIDIA { first } else { all.find(|name| *name == NVIDIA).unwrap_or(first) })
@@ -102,14 +108,14 @@ pub(crate) fn device_of(node: &Node) -> Option<&str> {
 fn place_of<'a>(
     pod: &'a Pod,
     name: &Name,
-    flights: &'a Flights,
-    promise: &'a Promise,
+    in_flight: &'a InFlightBindings,
+    nomination: &'a Nomination,
 ) -> Option<&'a str> {
     if !pod.spec.node_name.is_empty() {
         return Some(&pod.spec.node_name);
     }
-    let promised = promise.places.get(name).map(|place| place.node.as_str());
-    promised.or_else(|| flights.node(name, &pod.metadata.uid))
+    let promised = nomination.places.get(name).map(|place| place.node.as_str());
+    promised.or_else(|| in_flight.node(name, &pod.metadata.uid))
 }
 
 /// What the containers of a pod ask for together; those that run first count if they ask for more.

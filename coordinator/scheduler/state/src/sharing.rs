@@ -4,28 +4,20 @@ use jiff::Timestamp;
 use muster_scheduler::decisions::Decision;
 use muster_scheduler::input::{BindRequest, Pod};
 use muster_scheduler::reason::{Reason, Waiting};
+use muster_scheduler::snapshot::Reserved;
 
 use crate::cluster::Cluster;
 use crate::cycle::group_of;
-use crate::object::Name;
+use crate::nomination::Nomination;
+use crate::object::{Name, borrowed};
 use crate::orders::{Bind, Outcome};
-use crate::promise::Promise;
 use crate::reservation::share::{self, Untold};
-use crate::reservation::{self, APP, Make, Reservations, Spot, Steps};
+use crate::reservation::{self, APP, Make, Reservations, SharedDevice, Steps};
 use crate::room::device_of;
 
 /// What is said of pods that claim devices one by one: a cluster's claims are not read, and none would be written.
 pub(crate) const UNCLAIMED: &str = "claims of devices (resourceClaims) are not given by this scheduler yet: ask for devices by \
      resource, huawei.com/Ascend910 or nvidia.com/gpu say, or let another scheduler place these pods";
-
-/// What was changed for a cycle to see devices that are held for nobody.
-#[derive(Debug, Default)]
-pub(crate) struct HeldBack {
-    /// Reservation pods, and whether they were leaving before.
-    lone: Vec<(Name, bool)>,
-    /// Reservation pods that may come into being.
-    phantoms: usize,
-}
 
 // === impl Cluster ===
 
@@ -40,15 +32,16 @@ impl Cluster {
         let mut reservations = std::mem::take(&mut self.reservations);
         let stands = |pod: &Name, uid: &str| {
             let known = self.pod(pod).filter(|known| known.metadata.uid == uid);
-            let node = self.flights.node(pod, uid).and_then(|node| self.node(node));
+            let node = self.in_flight.node(pod, uid).and_then(|node| self.node(node));
             node.is_some() && known.is_some_and(|known| known.metadata.deletion_timestamp.is_none())
         };
-        let requested = |spot: &Spot| self.is_requested(spot);
+        let requested = |spot: &SharedDevice| self.is_requested(spot);
         let is_idle = |pod: &Name, uid: &str| {
             let is_asked = |request: &BindRequest| {
                 request.metadata.namespace == *pod.0 && request.spec.pod_name == *pod.1
             };
-            self.flights.node(pod, uid).is_none() && !self.requests.values().any(is_asked)
+            self.in_flight.node(pod, uid).is_none()
+                && !self.input.bind_requests.iter().any(is_asked)
         };
         let seen = reservations.look(&self.settings.reservation, now, stands, requested, is_idle);
         self.reservations = reservations;
@@ -60,15 +53,15 @@ impl Cluster {
             ..Steps::default()
         };
         for (pod, uid, why) in seen.ended {
-            if self.flights.node(&pod, &uid).is_none() {
+            if self.in_flight.node(&pod, &uid).is_none() {
                 continue;
             }
             match why {
                 Some(why) => {
-                    self.flights.give_up(&pod, &why, &self.settings.patience, now);
+                    self.in_flight.give_up(&pod, &why, &self.settings.timeouts, now);
                     steps.given_up.push((pod, why));
                 }
-                None => self.flights.end(&pod),
+                None => self.in_flight.end(&pod),
             }
         }
         for (spot, pod) in seen.make {
@@ -77,13 +70,12 @@ impl Cluster {
                 None => self.reservations.unmake(&spot),
             }
         }
-        let closed = self.closed();
         for (pod, devices) in seen.ready {
-            match self.tell(&pod, &devices, &closed) {
+            match self.tell(&pod, &devices) {
                 Ok(bind) => steps.binds.push(bind),
                 Err(why) => {
                     self.reservations.forget(&pod);
-                    self.flights.give_up(&pod, &why, &self.settings.patience, now);
+                    self.in_flight.give_up(&pod, &why, &self.settings.timeouts, now);
                     steps.given_up.push((pod, why));
                 }
             }
@@ -92,7 +84,7 @@ impl Cluster {
     }
 
     /// A reservation pod, as it is to be made.
-    fn make(&self, spot: &Spot, pod: Option<Name>) -> Option<Make> {
+    fn make(&self, spot: &SharedDevice, pod: Option<Name>) -> Option<Make> {
         let resource = device_of(self.node(&spot.node)?)?.to_owned();
         let known = pod.and_then(|pod| self.pod(&pod));
         let tolerations = known.map(|pod| pod.spec.tolerations.clone()).unwrap_or_default();
@@ -101,16 +93,11 @@ impl Cluster {
     }
 
     /// The binding of a pod whose devices are known, or why there is none.
-    fn tell(
-        &mut self,
-        pod: &Name,
-        devices: &[(Box<str>, String)],
-        closed: &[(String, String)],
-    ) -> Result<Bind, String> {
+    fn tell(&mut self, pod: &Name, devices: &[(Box<str>, String)]) -> Result<Bind, String> {
         let unknown = || "it cannot be told its devices any more".to_owned();
-        let mut bind = self.flights.of(pod).ok_or_else(unknown)?.clone();
-        let is_closed =
-            |group: &str| closed.iter().any(|(node, shut)| *node == bind.node && shut == group);
+        let mut bind = self.in_flight.of(pod).ok_or_else(unknown)?.clone();
+        let closed = self.closed();
+        let is_closed = |group: &str| closed.contains(&(bind.node.as_str(), group));
         if let Some((_, device)) = devices.iter().find(|(group, _)| is_closed(group)) {
             return Err(format!(
                 "device {device} of {}, which it was to share, is faulty",
@@ -123,7 +110,7 @@ impl Cluster {
         let share = share::share(known, self.node(&bind.node), &parts).map_err(|_| unknown())?;
         bind.annotations.extend(share.annotations.clone());
         bind.share = Some(Box::new(share));
-        self.flights.begin(bind.clone());
+        self.in_flight.begin(bind.clone());
         Ok(bind)
     }
 
@@ -132,7 +119,8 @@ impl Cluster {
         if bind.gpu_groups.is_empty() {
             return Some(bind);
         }
-        let spots = bind.gpu_groups.iter().map(|group| Spot::new(&bind.node, group)).collect();
+        let spots =
+            bind.gpu_groups.iter().map(|group| SharedDevice::new(&bind.node, group)).collect();
         self.reservations.wait(&bind.pod, &bind.uid, spots, now);
         None
     }
@@ -150,66 +138,42 @@ impl Cluster {
                 if pod.metadata.labels.get(APP) == Some(app) {
                     pod.metadata.labels.remove(APP);
                 }
-                let flies = self.flights.node(name, &pod.metadata.uid).is_some();
+                let is_in_flight = self.in_flight.node(name, &pod.metadata.uid).is_some();
                 let ours = pod.spec.scheduler_name == self.settings.config.params.scheduler_name;
-                self.reservations.see(pod, flies, ours);
+                self.reservations.see(pod, is_in_flight, ours);
                 false
             }
         }
     }
 
     /// Whether a binding that somebody else wrote, and that may still come, has a part of this device.
-    fn is_requested(&self, spot: &Spot) -> bool {
-        self.requests.values().filter(|request| !request.is_failed()).any(|request| {
+    fn is_requested(&self, spot: &SharedDevice) -> bool {
+        let mut live = self.input.bind_requests.iter().filter(|request| !request.is_failed());
+        live.any(|request| {
             *request.spec.selected_node == *spot.node
                 && request.spec.selected_gpu_groups.iter().any(|group| **group == *spot.group)
         })
     }
 
-    /// Shared devices that are faulty: who has a part of one is judged by its policy, and nobody else gets one.
-    pub(crate) fn closed(&self) -> Vec<(String, String)> {
-        let shown = |(spot, _): (&Spot, &String)| (spot.node.to_string(), spot.group.to_string());
-        let spots = |(node, pods)| self.reservations.spots_of(node, pods).map(shown);
-        self.faults.hits().flat_map(spots).collect()
+    /// Shared devices that are faulty, by node: who has a part of one is judged by its policy, and nobody else gets one.
+    fn closed(&self) -> Vec<(&str, &str)> {
+        let spots =
+            self.faults.hits().flat_map(|(node, pods)| self.reservations.spots_of(node, pods));
+        spots.map(|(spot, _)| (&*spot.node, &*spot.group)).collect()
     }
 
     /// To a cycle a reservation for nobody is a pod like others that is leaving, and one that may come into being is there.
-    pub(crate) fn hold_devices(&mut self, now: Timestamp) -> HeldBack {
-        let lone: Vec<Name> = self
-            .reservations
-            .lone()
-            .filter(|(spot, _)| !self.is_requested(spot))
-            .map(|(_, pod)| pod.clone())
-            .collect();
-        let mut held = HeldBack::default();
-        for name in lone {
-            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
-            held.lone.push((name, pod.metadata.deletion_timestamp.is_some()));
-            pod.metadata.labels.remove(APP);
-            pod.metadata.deletion_timestamp.get_or_insert(now);
-        }
-        let phantoms: Vec<Pod> =
-            self.reservations.phantoms().filter_map(|spot| self.phantom(spot)).collect();
-        held.phantoms = phantoms.len();
-        self.input.pods.extend(phantoms);
-        held
-    }
-
-    /// Undoes that.
-    pub(crate) fn unhold_devices(&mut self, held: HeldBack) {
-        let left = self.input.pods.len().saturating_sub(held.phantoms);
-        self.input.pods.truncate(left);
-        let app = self.settings.config.params.resource_reservation_app_label.clone();
-        for (name, was_leaving) in held.lone {
-            let Some(pod) = self.pods.get_mut(&mut self.input.pods, &name) else { continue };
-            pod.metadata.labels.insert(APP, app.as_str());
-            if !was_leaving {
-                pod.metadata.deletion_timestamp = None;
-            }
+    pub(crate) fn reserved(&self) -> Reserved<'_> {
+        let unused = self.reservations.lone().filter(|(spot, _)| !self.is_requested(spot));
+        let coming = self.reservations.phantoms().filter_map(|spot| self.phantom(spot));
+        Reserved {
+            unused: unused.map(|(_, pod)| borrowed(pod)).collect(),
+            coming: coming.collect(),
+            closed: self.closed(),
         }
     }
 
-    fn phantom(&self, spot: &Spot) -> Option<Pod> {
+    fn phantom(&self, spot: &SharedDevice) -> Option<Pod> {
         let device = device_of(self.node(&spot.node)?)?;
         let name = reservation::pod_of(spot, &self.settings.reservation);
         let pod = serde_json::json!({
@@ -220,15 +184,16 @@ impl Cluster {
         serde_json::from_value(pod).ok()
     }
 
-    /// Whether a node of a promise has devices that are held for nobody, and are soon free.
-    pub(crate) fn is_held_back(&self, promise: &Promise) -> bool {
-        let on = |spot: &Spot| promise.places.values().any(|place| *place.node == *spot.node);
+    /// Whether a node of a nomination has devices that are held for nobody, and are soon free.
+    pub(crate) fn is_held_back(&self, nomination: &Nomination) -> bool {
+        let on =
+            |spot: &SharedDevice| nomination.places.values().any(|place| *place.node == *spot.node);
         self.reservations.lone().any(|(spot, _)| on(spot)) || self.reservations.phantoms().any(on)
     }
 
     /// Groups whose pods rest, and why their bindings were given up.
     pub(crate) fn given_up(&self) -> Vec<(String, Waiting)> {
-        let resting = self.flights.resting().filter_map(|(name, rest)| {
+        let resting = self.in_flight.resting().filter_map(|(name, rest)| {
             let pod = self.pod(name).filter(|pod| pod.metadata.uid == rest.uid)?;
             let message = format!("pod {} was not bound: {}", name.1, rest.why);
             Some((group_of(pod)?, waiting(message)))
@@ -242,7 +207,7 @@ impl Cluster {
     }
 
     /// What came of making a reservation.
-    pub fn made(&mut self, spot: &Spot, outcome: &Outcome, now: Timestamp) {
+    pub fn made(&mut self, spot: &SharedDevice, outcome: &Outcome, now: Timestamp) {
         self.reservations.made(spot, outcome, now);
     }
 

@@ -2,13 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muster_kube::Quantity;
 use muster_scheduler::decisions::Decisions;
-use muster_scheduler::input::{Dialect, KAI_GROUP, Phase, Pod, PodGroup, Preemptibility};
-use muster_scheduler::quantity::Quantity;
+use muster_scheduler::input::{Dialect, KAI_GROUP, Node, Phase, Pod, PodGroup, Preemptibility};
 use serde::Serialize;
 
 use crate::cluster::Cluster;
 use crate::object::{Name, name, name_of, shown};
+use crate::reservation::share::{Asks, asks, count, portion};
+
+/// The resource whose devices pods share.
+const SHARED_DEVICE: &str = "nvidia.com/gpu";
+/// Memory of shared devices that is asked for, in mebibytes.
+const DEVICE_MEMORY: &str = "run.ai/gpu.memory";
 
 /// Amounts by resource.
 pub type Amounts = BTreeMap<String, Quantity>;
@@ -96,9 +102,10 @@ pub fn groups(cluster: &Cluster, decisions: &Decisions) -> BTreeMap<Name, GroupS
         let Some(group) = pod.metadata.annotations.get(KAI_GROUP) else { continue };
         let Some(status) = all.get_mut(&name(&pod.metadata.namespace, group)) else { continue };
         add(&mut status.requested, pod);
+        request_parts(&mut status.requested, pod);
         if pod.spec.node_name.is_empty() {
             let key = name_of(&pod.metadata);
-            let binding = cluster.flights().of(&key);
+            let binding = cluster.in_flight().of(&key);
             match binding.is_some_and(|binding| binding.uid == pod.metadata.uid) {
                 true => status.under_way += 1,
                 false => status.waiting.push(key),
@@ -106,6 +113,7 @@ pub fn groups(cluster: &Cluster, decisions: &Decisions) -> BTreeMap<Name, GroupS
         } else {
             status.placed += 1;
             add(&mut status.allocated, pod);
+            allocate_parts(&mut status.allocated, pod, cluster.node(&pod.spec.node_name));
         }
     }
     all
@@ -177,6 +185,34 @@ fn add(amounts: &mut Amounts, pod: &Pod) {
         for (resource, amount) in container.resources.requests.iter() {
             put(amounts, resource, amount);
         }
+    }
+}
+
+/// Parts of devices, which no container requests: an annotation does. Named as KAI names them.
+fn request_parts(amounts: &mut Amounts, pod: &Pod) {
+    match asks(pod) {
+        Some(Asks::Fraction(each)) => put_parts(amounts, each * count(pod) as f64),
+        Some(Asks::Memory(each)) => {
+            let all = each.saturating_mul(count(pod)).to_string();
+            if let Ok(amount) = Quantity::amount(&all) {
+                put(amounts, DEVICE_MEMORY, amount);
+            }
+        }
+        None => {}
+    }
+}
+
+/// What a pod that shares devices has of them: its memory as a part of those of its node.
+fn allocate_parts(amounts: &mut Amounts, pod: &Pod, node: Option<&Node>) {
+    if asks(pod).is_some() {
+        put_parts(amounts, portion(pod, node) * count(pod) as f64);
+    }
+}
+
+fn put_parts(amounts: &mut Amounts, devices: f64) {
+    let milli = (devices * 1000.0).round() as i64;
+    if let Ok(amount) = Quantity::amount(&format!("{milli}m")) {
+        put(amounts, SHARED_DEVICE, amount);
     }
 }
 

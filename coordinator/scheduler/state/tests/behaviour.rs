@@ -60,7 +60,7 @@ fn a_binding_without_an_answer_is_tried_again_and_its_place_is_nobody_elses() {
     let cycle = cluster.cycle(at(0));
     assert_eq!(cycle.binds.len(), 1);
     let unsure = Outcome::Unsure("no answer".to_owned());
-    assert_eq!(cluster.landed(&name("team", "first"), "first-uid", unsure, at(1)), None);
+    assert_eq!(cluster.binding_result(&name("team", "first"), "first-uid", unsure, at(1)), None);
     put(&mut cluster, "PodGroup", group("second", "due", 1));
     put(&mut cluster, "Pod", pod("second", "second", 1, ""));
     assert!(cluster.cycle(at(2)).binds.is_empty(), "the node is full if the answer was lost");
@@ -77,7 +77,7 @@ fn a_binding_that_is_refused_again_and_again_is_given_up_and_the_pod_rests() {
     assert_eq!(cluster.cycle(at(0)).binds.len(), 1);
     let mut why = None;
     for seconds in 1..100 {
-        why = cluster.landed(
+        why = cluster.binding_result(
             &name("team", "one"),
             "one-uid",
             Outcome::Failed("403".to_owned()),
@@ -101,7 +101,7 @@ fn a_binding_that_was_refused_is_not_sent_again_to_a_node_that_has_vanished_mean
     let first = cluster.cycle(at(0)).binds;
     assert_eq!(first[0].node, "n");
     let refused = Outcome::Failed("429".to_owned());
-    cluster.landed(&name("team", "one"), "one-uid", refused, at(0));
+    cluster.binding_result(&name("team", "one"), "one-uid", refused, at(0));
     let other = json!({"metadata": {"name": "other"}, "status": {"allocatable":
         {"nvidia.com/gpu": "8", "cpu": "64", "memory": "256Gi", "pods": "110"}}});
     put(&mut cluster, "Node", other);
@@ -118,7 +118,7 @@ fn a_binding_with_a_conflict_is_tried_again_since_the_conflict_may_be_over() {
     put(&mut cluster, "Pod", pod("one", "one", 8, ""));
     assert_eq!(cluster.cycle(at(0)).binds.len(), 1);
     let lost = Outcome::Lost("409".to_owned());
-    assert_eq!(cluster.landed(&name("team", "one"), "one-uid", lost, at(1)), None);
+    assert_eq!(cluster.binding_result(&name("team", "one"), "one-uid", lost, at(1)), None);
     assert!(cluster.cycle(at(1)).binds.is_empty(), "its place is held");
     assert_eq!(cluster.due(at(2)).len(), 1);
     put(&mut cluster, "Pod", pod("one", "one", 8, "n"));
@@ -160,10 +160,10 @@ fn a_pod_that_may_not_be_evicted_ends_the_promise() {
     put(&mut cluster, "PodGroup", group("gang", "due", 1));
     put(&mut cluster, "Pod", pod("gang", "gang", 8, ""));
     let cycle = cluster.cycle(at(0));
-    assert_eq!(cluster.promises().len(), 1);
+    assert_eq!(cluster.nominations().len(), 1);
     let refused = Outcome::Failed("a disruption budget says no".to_owned());
     cluster.evicted(&cycle.evictions[0].pod, &cycle.evictions[0].uid, &refused, at(1));
-    assert!(cluster.promises().is_empty());
+    assert!(cluster.nominations().is_empty());
 }
 
 #[test]

@@ -50,7 +50,7 @@ struct World {
     cluster: Cluster,
     pods: BTreeMap<String, Truth>,
     marks: BTreeMap<String, [(&'static str, String); 3]>,
-    struck: Option<String>,
+    faulted: Option<String>,
     ready: [bool; NODES],
     orders: Vec<Order>,
     made: usize,
@@ -70,7 +70,7 @@ impl World {
             cluster: Cluster::new(Settings::default()),
             pods: BTreeMap::new(),
             marks: BTreeMap::new(),
-            struck: None,
+            faulted: None,
             ready: [true; NODES],
             orders: Vec::new(),
             made: 0,
@@ -146,7 +146,7 @@ impl World {
 
     fn hold(&mut self) {
         for node in 0..NODES {
-            let hit = self.struck.iter().filter_map(|pod| {
+            let hit = self.faulted.iter().filter_map(|pod| {
                 let truth = self.pods.get(pod).filter(|truth| truth.node == node)?;
                 Some((truth.uid.clone(), "device 0: lost".to_owned()))
             });
@@ -221,11 +221,11 @@ impl World {
             Step::Pass(seconds) => self.now = self.after(i64::from(seconds)),
             Step::Strike(at) => {
                 let all: Vec<&String> = self.pods.keys().collect();
-                self.struck = (!all.is_empty()).then(|| all[at as usize % all.len()].clone());
+                self.faulted = (!all.is_empty()).then(|| all[at as usize % all.len()].clone());
                 self.hold();
             }
             Step::Heal => {
-                self.struck = None;
+                self.faulted = None;
                 self.hold();
             }
             Step::Node(node, ready) => {

@@ -107,7 +107,7 @@ fn by_policy_none_it_is_said_and_nothing_is_done() {
         trouble.message,
         "pod gang-0: device 3 of nvidia.com/gpu: lost (node a). the fault policy is none: nothing is done"
     );
-    assert_eq!(cluster.faults().struck(), 1);
+    assert_eq!(cluster.faults().faulted(), 1);
     strike(&mut cluster, None);
     cluster.cycle(at(2000));
     assert!(cluster.faults().trouble(&(Dialect::Kai, name("team", "gang"))).is_none());
@@ -208,7 +208,7 @@ fn a_pod_that_waited_for_a_node_when_its_gang_was_restarted_is_left_alone_when_i
 fn a_leader_that_comes_after_ends_what_was_begun_and_begins_nothing_anew() {
     let mut cluster = cluster(json!({"muster.dev/fault-policy": "gang",
         "muster.dev/fault-restart": at(110), "muster.dev/fault-restart-up-to": at(0)}));
-    // The pod that was struck has gone already, and another has come.
+    // The pod that was faulted has gone already, and another has come.
     cluster.remove(Kind::Pod, &name("team", "gang-0"));
     cluster.put(pod("gang-0", "c", 111));
     assert_eq!(gone(&cluster.cycle(at(112))), ["gang-1"]);
@@ -361,7 +361,7 @@ fn a_node_that_cannot_be_read_gets_no_pods_and_those_that_it_has_stay() {
         let cycle = cluster.cycle(at(seconds));
         assert!(cycle.notes.is_empty() && gone(&cycle).is_empty() && cycle.binds.is_empty());
     }
-    assert_eq!(cluster.faults().struck(), 0);
+    assert_eq!(cluster.faults().faulted(), 0);
     cluster.put(node("c", true));
     assert_eq!(cluster.cycle(at(301)).binds[0].node, "c");
 }

@@ -86,7 +86,8 @@ fn settle(cluster: &mut Cluster) -> usize {
             cluster.evicted(&one.pod, &one.uid, &Outcome::Done, at(second));
             leaving.push(one.pod.clone());
         }
-        if cycle.binds.is_empty() && cycle.evictions.is_empty() && cluster.promises().is_empty() {
+        if cycle.binds.is_empty() && cycle.evictions.is_empty() && cluster.nominations().is_empty()
+        {
             break;
         }
     }
@@ -136,7 +137,7 @@ fn promised(cluster: &mut Cluster) {
     job(cluster, "high", "one", "high", 1, "");
     let cycle = cluster.cycle(at(0));
     assert_eq!(cycle.evictions.len(), 1);
-    assert_eq!(cluster.promises().len(), 1);
+    assert_eq!(cluster.nominations().len(), 1);
     let gone = &cycle.evictions[0];
     cluster.evicted(&gone.pod, &gone.uid, &Outcome::Done, at(1));
     cluster.remove(Kind::Pod, &gone.pod);
@@ -157,7 +158,7 @@ fn a_promise_falls_if_its_queue_has_no_room_any_more_when_it_is_due() {
     queue(&mut cluster, "one", "", 7, 7);
     let cycle = cluster.cycle(at(2));
     assert!(cycle.binds.is_empty(), "seven run, and seven is the limit now");
-    assert!(cluster.flights().is_empty());
+    assert!(cluster.in_flight().is_empty());
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn a_promise_falls_if_a_queue_above_has_no_room_any_more_when_it_is_due() {
     queue(&mut cluster, "above", "", 7, 7);
     queue(&mut cluster, "one", "above", 8, 8);
     assert!(cluster.cycle(at(2)).binds.is_empty());
-    assert!(cluster.flights().is_empty());
+    assert!(cluster.in_flight().is_empty());
 }
 
 #[test]

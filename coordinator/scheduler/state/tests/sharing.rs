@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::reason::Reason;
 use muster_scheduler_state::object::name;
-use muster_scheduler_state::reservation::{DEVICE, GROUP, Make, Spot};
+use muster_scheduler_state::reservation::{DEVICE, GROUP, Make, SharedDevice};
 use muster_scheduler_state::{Bind, Cluster, Kind, Object, Outcome, Settings, Steps};
 use serde_json::{Value, json};
 
@@ -183,7 +183,7 @@ fn the_next_leader_goes_on_with_what_is_there() {
     let mut after = cluster(8);
     put(&mut after, "Pod", reservation(&make, Some("GPU-0")));
     // Another that nobody uses: a leader died between two writes.
-    let spot = Spot::new("n", "orphan");
+    let spot = SharedDevice::new("n", "orphan");
     let orphan = Make { pod: name("kai-resource-reservation", &spot.pod()), spot, ..make.clone() };
     put(&mut after, "Pod", reservation(&orphan, None));
     submit(&mut after, bound(half("a"), &bind));
@@ -253,7 +253,7 @@ fn a_pod_whose_binding_is_given_up_is_no_sharer() {
     assert!(cluster.share(at(1)).clear.is_empty(), "its binding is on its way");
     let failed = || Outcome::Failed("no".to_owned());
     let mut tries = 0;
-    while cluster.landed(&bind.pod, &bind.uid, failed(), at(2)).is_none() {
+    while cluster.binding_result(&bind.pod, &bind.uid, failed(), at(2)).is_none() {
         tries += 1;
         assert!(tries < 20);
     }
@@ -338,7 +338,7 @@ fn pods_that_share_a_faulty_device_are_struck_and_others_are_not() {
     let hit = [(format!("{}-uid", make.pod.1), "device 0: lost".to_owned())];
     cluster.hold("n", hit.into());
     cluster.cycle(at(3));
-    assert_eq!(cluster.faults().struck(), 2);
+    assert_eq!(cluster.faults().faulted(), 2);
     let cycle = cluster.cycle(at(13));
     let mut groups: Vec<&str> = cycle.notes.iter().map(|note| &*note.group.1.1).collect();
     groups.sort_unstable();
@@ -398,7 +398,7 @@ fn reservations_that_the_kubelet_does_not_take_are_made_slower_and_given_up_with
     assert!(
         given_up.contains("has ended 3 times before it had a device (UnexpectedAdmissionError)")
     );
-    assert!(cluster.flights().is_empty());
+    assert!(cluster.in_flight().is_empty());
 }
 
 #[test]
@@ -486,10 +486,10 @@ fn a_binding_that_is_called_back_because_its_node_is_gone_needs_no_device() {
     let (_, steps) = cycle(&mut cluster, at(0));
     put(&mut cluster, "Pod", reservation(&steps.make[0], Some("GPU-0")));
     let bind = cluster.share(at(1)).binds[0].clone();
-    cluster.landed(&bind.pod, &bind.uid, Outcome::Failed("500".to_owned()), at(1));
+    cluster.binding_result(&bind.pod, &bind.uid, Outcome::Failed("500".to_owned()), at(1));
     cluster.remove(Kind::Node, &name("", "n"));
     cluster.cycle(at(2));
-    assert!(cluster.flights().is_empty());
+    assert!(cluster.in_flight().is_empty());
     assert_eq!(cluster.share(at(2)).release[0].pod, steps.make[0].pod);
 }
 
@@ -503,7 +503,7 @@ fn a_pod_that_is_deleted_while_it_waits_leaves_nothing_behind() {
     put(&mut cluster, "Pod", going);
     put(&mut cluster, "Pod", reservation(&steps.make[0], Some("GPU-0")));
     let steps = cluster.share(at(2));
-    assert!(steps.binds.is_empty() && cluster.flights().is_empty());
+    assert!(steps.binds.is_empty() && cluster.in_flight().is_empty());
     assert_eq!(steps.release.len(), 1);
 }
 
@@ -537,8 +537,8 @@ fn a_part_that_was_promised_is_not_given_while_somebody_still_has_it() {
     let first = cluster.cycle(at(3));
     let evicted: Vec<_> = first.evictions.iter().map(|one| &*one.pod.1).collect();
     assert_eq!(evicted, ["victim"]);
-    let promise = cluster.promises().of("team/gang").unwrap();
-    assert_eq!(promise.places[&name("team", "gang-half")].gpu_groups, bind.gpu_groups);
+    let nomination = cluster.nominations().of("team/gang").unwrap();
+    assert_eq!(nomination.places[&name("team", "gang-half")].gpu_groups, bind.gpu_groups);
     // The victim goes before b does.
     cluster.remove(Kind::Pod, &name("team", "victim"));
     let (binds, steps) = cycle(&mut cluster, at(4));
@@ -649,4 +649,40 @@ fn a_pod_that_claims_devices_waits_and_is_told_that_claims_are_not_given() {
     let why = &cycle.decisions.reasons["team/a"];
     assert_eq!(why.reason, Reason::MissingDeviceClaim);
     assert!(why.message.contains("resourceClaims") && why.message.contains("not given"), "{why:?}");
+}
+
+#[test]
+fn parts_of_devices_count_in_what_groups_and_queues_ask_for_and_have() {
+    let mut cluster = cluster(8);
+    let node = json!({"metadata": {"name": "n", "labels": {"nvidia.com/gpu.memory": "80000"}},
+        "status": {"allocatable": {"nvidia.com/gpu": "8", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+    put(&mut cluster, "Node", node);
+    let placed = |mut pod: Value| {
+        pod["spec"]["nodeName"] = "n".into();
+        pod["status"]["phase"] = "Running".into();
+        pod
+    };
+    let two = json!({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "2"});
+    submit(&mut cluster, placed(whole("whole")));
+    submit(&mut cluster, placed(half("half")));
+    submit(&mut cluster, placed(pod("two", two)));
+    submit(&mut cluster, placed(pod("memory", json!({"gpu-memory": "20000"}))));
+    submit(&mut cluster, half("waits"));
+    let decisions = cluster.cycle(at(0)).decisions;
+    let groups = muster_scheduler_state::status::groups(&cluster, &decisions);
+    let amounts = |all: &muster_scheduler_state::status::Amounts| -> Vec<String> {
+        all.iter().map(|(resource, amount)| format!("{resource} {amount}")).collect()
+    };
+    let of = |group: &str| {
+        let status = &groups[&name("team", group)];
+        (amounts(&status.requested), amounts(&status.allocated))
+    };
+    let gpus = |amount: &str| vec![format!("nvidia.com/gpu {amount}")];
+    assert_eq!(of("half"), (gpus("500m"), gpus("500m")));
+    assert_eq!(of("two"), (gpus("500m"), gpus("500m")));
+    assert_eq!(of("memory"), (vec!["run.ai/gpu.memory 20k".to_owned()], gpus("250m")));
+    assert_eq!(of("waits"), (gpus("500m"), Vec::new()));
+    let queues = muster_scheduler_state::status::queues(&cluster, &decisions, &groups);
+    assert_eq!(amounts(&queues["q"].allocated), gpus("2250m"));
 }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config;
 use muster_scheduler_state::object::name;
 use muster_scheduler_state::{Cluster, Kind, Object, Settings};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Where a pod says its zone.
 const PREDICTED: &str = "kai.scheduler/numa-placement-predicted";
@@ -46,15 +46,30 @@ fn cluster() -> Cluster {
     cluster
 }
 
+/// The zone that an annotation names.
+fn zone(mark: Option<&String>) -> String {
+    let parts: Value = serde_json::from_str(mark.unwrap()).unwrap();
+    parts[0]["zone"].as_str().unwrap().to_owned()
+}
+
 /// A pod of four devices, in a group of its own.
 fn submit(cluster: &mut Cluster, pod: &str, priority: &str, node: &str) {
+    submit_in(cluster, pod, priority, node, None);
+}
+
+/// The same on a node, with the zone that it has there.
+fn submit_in(cluster: &mut Cluster, pod: &str, priority: &str, node: &str, zone: Option<&str>) {
     let group = json!({"apiVersion": "scheduling.run.ai/v2alpha2",
         "metadata": {"name": pod, "namespace": "team", "uid": pod},
         "spec": {"queue": "q", "minMember": 1, "priorityClassName": priority}});
     cluster.put(Object::PodGroup(serde_json::from_value(group).unwrap()));
     let devices = json!({"nvidia.com/gpu": "4"});
+    let mut annotations = json!({"pod-group-name": pod});
+    if let Some(zone) = zone {
+        annotations[PREDICTED] = json!([{"zone": zone, "amount": devices}]).to_string().into();
+    }
     let pod = json!({"metadata": {"name": pod, "namespace": "team", "uid": format!("{pod}-uid"),
-            "annotations": {"pod-group-name": pod}},
+            "annotations": annotations},
         "spec": {"schedulerName": "muster-scheduler", "nodeName": node, "containers": [{"name": "c",
             "resources": {"requests": devices, "limits": devices}}]},
         "status": {"phase": if node.is_empty() { "Pending" } else { "Running" }}});
@@ -78,4 +93,39 @@ fn a_pod_that_was_promised_its_place_is_bound_with_the_zone_that_was_chosen_for_
     let bound = cluster.cycle(at(2)).binds;
     assert_eq!(&*bound[0].pod.1, "urgent");
     assert!(bound[0].annotations.contains_key(PREDICTED), "{bound:?}");
+}
+
+#[test]
+fn a_zone_is_taken_from_the_moment_a_pod_is_bound_to_it_before_the_watch_shows_it() {
+    let mut cluster = cluster();
+    submit(&mut cluster, "first", "high", "");
+    let first = cluster.cycle(at(0)).binds;
+    submit(&mut cluster, "second", "high", "");
+    let second = cluster.cycle(at(1)).binds;
+    let zones = [first, second].map(|bound| zone(bound[0].annotations.get(PREDICTED)));
+    assert_eq!(zones, ["node-0", "node-1"]);
+}
+
+#[test]
+fn a_zone_that_was_promised_is_nobody_elses_while_the_pod_that_has_it_leaves() {
+    for [one, two] in [["node-0", "node-1"], ["node-1", "node-0"]] {
+        let mut cluster = cluster();
+        submit_in(&mut cluster, "one", "low", "n", Some(one));
+        submit_in(&mut cluster, "two", "low", "n", Some(two));
+        submit(&mut cluster, "urgent", "high", "");
+        let evicted = cluster.cycle(at(1)).evictions;
+        assert_eq!(evicted.len(), 1, "{evicted:?}");
+        let leaving = evicted[0].pod.clone();
+        let other = if &*leaving.1 == "one" { "two" } else { "one" };
+        // The other one ends meanwhile: its zone is free at once, the promised one is not.
+        cluster.remove(Kind::Pod, &name("team", other));
+        submit(&mut cluster, "later", "low", "");
+        let later = cluster.cycle(at(2)).binds;
+        assert_eq!(&*later[0].pod.1, "later");
+        cluster.remove(Kind::Pod, &leaving);
+        let urgent = cluster.cycle(at(3)).binds;
+        assert_eq!(&*urgent[0].pod.1, "urgent");
+        let zones = [later, urgent].map(|bound| zone(bound[0].annotations.get(PREDICTED)));
+        assert_ne!(zones[0], zones[1]);
+    }
 }

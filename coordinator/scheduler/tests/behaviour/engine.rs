@@ -1,5 +1,9 @@
 //! Decisions on small clusters.
 
+use std::collections::BTreeMap;
+
+use muster_scheduler::framework::Registry;
+use muster_scheduler::snapshot::{InFlight, InFlightKind, Overlay};
 use serde_json::json;
 
 use crate::world::{World, told};
@@ -69,13 +73,16 @@ fn a_shared_device_is_filled_before_another_is_opened() {
 #[test]
 fn a_device_that_one_pod_has_a_part_of_is_taken_though_another_is_promised_one() {
     let half = json!({"gpu-fraction": "0.5"});
-    let request = |pod: &str, phase: &str| {
-        json!({"metadata": {"name": pod, "namespace": "ns"}, "status": {"phase": phase},
-            "spec": {"podName": pod, "selectedNode": "a", "selectedGPUGroups": ["device"],
-                "receivedResourceType": "Fraction"}})
+    let (device, nothing) = (["device".to_owned()], BTreeMap::new());
+    let place = |kind| InFlight { node: "a", gpu_groups: &device, annotations: &nothing, kind };
+    // By name the nominated one comes first, and something leaves that it could wait for.
+    let overlay = Overlay {
+        in_flight: BTreeMap::from([
+            (("ns", "x-1"), place(InFlightKind::Nominated)),
+            (("ns", "y-2"), place(InFlightKind::Binding)),
+        ]),
+        ..Overlay::default()
     };
-    // By name the promised one comes first, and something leaves that it could wait for.
-    let requests = json!([request("x-1", "Promised"), request("y-2", "")]);
     let world = World::new()
         .node("a", 2, json!({"nvidia.com/gpu.memory": "80000"}))
         .queue("q", -1.0)
@@ -87,9 +94,8 @@ fn a_device_that_one_pod_has_a_part_of_is_taken_though_another_is_promised_one()
         .group("z", "q", json!({}))
         .pods_with("x", 1, json!({"cpu": "1"}), "", half.clone())
         .pods_with("y", 1, json!({"cpu": "1"}), "", half)
-        .pods("z", 1, 1, "")
-        .with("bindRequests", requests);
-    let decided = told(&world.decide());
+        .pods("z", 1, 1, "");
+    let decided = told(&world.decide_over(&overlay, &Registry::default(), &[]));
     assert!(!decided.contains(&"bind z-3 a".to_owned()), "{decided:?}");
 }
 

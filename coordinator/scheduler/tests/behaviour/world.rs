@@ -5,7 +5,7 @@ use muster_scheduler::{
     decisions::{Action, Decisions},
     framework::Registry,
     input::{Limits, load},
-    snapshot,
+    snapshot::{Overlay, Snapshot},
 };
 use serde_json::{Value, json};
 
@@ -151,10 +151,20 @@ impl World {
 
     /// One cycle with plugins of one's own.
     pub fn decide_with(&self, registry: &Registry, own: &[&str]) -> Decisions {
+        self.decide_over(&Overlay::default(), registry, own)
+    }
+
+    /// One cycle with what was ordered and no object shows yet.
+    pub fn decide_over(
+        &self,
+        overlay: &Overlay<'_>,
+        registry: &Registry,
+        own: &[&str],
+    ) -> Decisions {
         let document = load(self.document().to_string().as_bytes(), Limits::default()).unwrap();
         let config = Config::of_document(&document, own).unwrap();
         let now = document.input.now.unwrap();
-        let snapshot = snapshot::build(&document.input, &config.params, now);
+        let snapshot = Snapshot::build(&document.input, overlay, &config.params, now);
         muster_scheduler::decide_with(&snapshot, &config, now, registry)
     }
 }

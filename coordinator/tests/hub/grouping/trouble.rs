@@ -1,7 +1,7 @@
 //! When owners are wrong, others write too, or the API server has trouble.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use muster_coordinator::placement::grouper::Grouped;
+use muster_coordinator::scheduling::grouper::Grouped;
 use muster_sandbox::faults::Rule;
 use serde_json::{Value, json};
 
@@ -173,7 +173,7 @@ async fn who_does_not_lead_writes_nothing() {
     let intake = Intake::start().await;
     let pod = intake.pod("p", None, json!({})).await;
     intake.fence.end();
-    assert_eq!(failed(&intake.group(&pod).await), ("deposed", false));
+    assert_eq!(failed(&intake.group(&pod).await), ("not-leader", false));
     assert_eq!(intake.all_groups().await, Vec::<String>::new());
     intake.stop().await;
 }

@@ -13,7 +13,6 @@ use muster_sandbox::Sandbox;
 use muster_sandbox::api::Api;
 use tokio::net::TcpStream;
 
-/// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// A call of the tower service.
@@ -22,7 +21,6 @@ pub enum Way {
     Http,
 }
 
-/// One client.
 pub enum Door {
     /// In the process.
     Process(Arc<Api>),
@@ -33,7 +31,6 @@ pub enum Door {
 // === impl Door ===
 
 impl Door {
-    /// Opens one.
     pub async fn open(sandbox: &Sandbox, way: Way) -> anyhow::Result<Self> {
         if way == Way::Process {
             return Ok(Self::Process(sandbox.api().clone()));

@@ -65,7 +65,7 @@ impl Ledger {
         Self { due: zeros(), seen: zeros(), target, ..Self::default() }
     }
 
-    fn owe(&self, node: usize) {
+    fn queue_for(&self, node: usize) {
         self.due[node].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -186,13 +186,13 @@ impl Writer {
                 let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
                 let body = pods::pod(&name, node).to_string();
                 self.door.done(Method::POST, &path, JSON, body).await?;
-                ledger.owe(node);
+                ledger.queue_for(node);
                 self.created = Some((name, node));
             }
             (9, Some((name, node))) => {
                 let path = format!("{}?gracePeriodSeconds=0", pods::path_of(&name));
                 self.door.done(Method::DELETE, &path, JSON, Bytes::new()).await?;
-                ledger.owe(node);
+                ledger.queue_for(node);
             }
             (5, created) => {
                 self.created = created;
@@ -200,7 +200,7 @@ impl Writer {
                 let body = body.replace(MARK, &turn.to_string());
                 let path = pods::path_of(&pods::name_of(*n));
                 self.door.done(Method::PUT, &path, JSON, body).await?;
-                ledger.owe(pods::node_of(*n));
+                ledger.queue_for(pods::node_of(*n));
             }
             (_, created) => {
                 self.created = created;
@@ -210,7 +210,7 @@ impl Writer {
                 self.door
                     .done(Method::PATCH, &path, MERGE, pods::status_patch(turn).to_string())
                     .await?;
-                ledger.owe(pods::node_of(n));
+                ledger.queue_for(pods::node_of(n));
             }
         }
         Ok(())

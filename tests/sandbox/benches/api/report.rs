@@ -43,9 +43,7 @@ pub struct Report {
     pub copy: Samples,
     /// Writes: which way, whether with watchers.
     pub writes: Vec<(Way, bool, Samples)>,
-    /// Lists.
     pub lists: Vec<(Way, Samples)>,
-    /// Applies.
     pub applies: Vec<(Way, Samples)>,
 }
 

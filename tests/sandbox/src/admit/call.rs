@@ -28,7 +28,6 @@ const MAX_IDLE: usize = 64;
 type Connection = SendRequest<Full<Bytes>>;
 type Key = (String, String, Vec<u8>);
 
-/// Calls webhooks.
 #[derive(Debug, Default)]
 pub(super) struct Client {
     idle: Mutex<HashMap<Key, Vec<Connection>>>,

@@ -1,8 +1,8 @@
 //! Defaults and validation of the kinds that configure admission.
 
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use muster_objects::meta;
 use muster_objects::policy::{MatchConditions, Policy};
-use muster_objects::status::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
 mod client;

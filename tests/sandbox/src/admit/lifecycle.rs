@@ -5,7 +5,6 @@ use muster_objects::status::{Cause, Resource, Status};
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct NamespaceLifecycle;
 
 const NAMESPACES: Resource<'static> = Resource { group: "", plural: "namespaces" };

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct NodeRestriction;
 
 const MIRROR: &str = "kubernetes.io/config.mirror";

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use muster_kube::FieldError;
 use muster_objects::meta;
 use muster_objects::policy::matching::rules_match;
 use muster_objects::policy::{Denial, MatchConditions, Policy, PolicyInput};
 use muster_objects::rbac::selects;
-use muster_objects::status::{Cause, FieldError, Status};
+use muster_objects::status::{Cause, Status};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct Priority;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";

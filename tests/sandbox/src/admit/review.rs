@@ -10,7 +10,7 @@ use super::{Attempt, Gvk, Operation};
 
 /// What a webhook said.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct ReviewAnswer {
     pub(super) allowed: bool,
     /// Empty if the object stays as it is.
     pub(super) patch: Vec<u8>,
@@ -115,7 +115,7 @@ pub(super) fn verdict(
     review_version: &str,
     uid: &str,
     mutating: bool,
-) -> Result<Verdict, String> {
+) -> Result<ReviewAnswer, String> {
     let response = answer.get("response").filter(|r| r.is_object());
     let response = response.ok_or("webhook response was absent")?;
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
@@ -157,7 +157,7 @@ pub(super) fn verdict(
         patch_type = Some("JSONPatch".into());
     }
     let warnings = response["warnings"].as_array().into_iter().flatten();
-    Ok(Verdict {
+    Ok(ReviewAnswer {
         allowed: response["allowed"] == true,
         patch: if mutating { patch } else { Vec::new() },
         patch_type: patch_type.unwrap_or_default(),

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use muster_kube::quantity::Quantity;
 use muster_objects::meta;
-use muster_objects::quantity::Quantity;
 use muster_objects::status::Status;
 use serde_json::{Map, Value, json};
 
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct RuntimeClass;
 
 const CLASSES: &str = "runtimeclasses.node.k8s.io";

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::{Attempt, Operation, Plugin};
 use crate::store::{Object, Store};
 
-/// The plugin.
 pub(super) struct ServiceAccount;
 
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

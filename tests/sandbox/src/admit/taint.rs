@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct TaintNodesByCondition;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Attempt, Operation, Plugin};
 use crate::store::Store;
 
-/// The plugin.
 pub(super) struct DefaultTolerationSeconds;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];

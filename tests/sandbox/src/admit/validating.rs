@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::endpoint::Endpoint;
 use super::matching::Hook;
-use super::review::Verdict;
+use super::review::ReviewAnswer;
 use super::{Admission, Attempt, review};
 
 const CONFIGURATIONS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -85,7 +85,7 @@ impl Admission {
         webhook: &Value,
         version: &str,
         mutating: bool,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<ReviewAnswer, Failure> {
         let name = webhook["name"].as_str().unwrap_or_default();
         if attempt.dry_run
             && !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun"))

@@ -1,8 +1,9 @@
 //! `serviceaccounts/token`: makes tokens, bound to a pod, a node, a secret or nothing.
 
 use jiff::SignedDuration;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Resource, Status};
+use muster_objects::status::{Resource, Status};
 use serde_json::{Value, json};
 
 use super::token::strings;

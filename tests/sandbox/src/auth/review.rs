@@ -1,9 +1,10 @@
 //! The kinds that answer questions: TokenReview and the access reviews. Each takes the posted object
 //! and gives it back with its status filled in.
 
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
 use muster_objects::rbac::{self, Attributes};
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use serde_json::{Map, Value, json};
 
 use super::token::strings;

@@ -2,7 +2,7 @@
 //! printed as Kubernetes does, quantities and times take their canonical form.
 
 use base64::Engine as _;
-use muster_objects::quantity::Quantity;
+use muster_kube::quantity::Quantity;
 use muster_objects::status::Status;
 use serde_json::{Map, Value};
 

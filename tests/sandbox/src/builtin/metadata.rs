@@ -1,6 +1,6 @@
 //! The rules that every object's metadata follows.
 
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::NameRule;
@@ -137,7 +137,8 @@ fn owners(meta: &Value, field: &str, errors: &mut Vec<FieldError>) {
         if group.is_empty() && number == "v1" && kind == "Event" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
             let mut error = invalid(field, owner, detail);
-            error.value = Some(shown_owners(std::slice::from_ref(owner)));
+            error.bad_value =
+                muster_kube::BadValue::Printed(shown_owners(std::slice::from_ref(owner)));
             errors.push(error);
         }
         if truth(owner, &["controller"]) {
@@ -149,7 +150,8 @@ fn owners(meta: &Value, field: &str, errors: &mut Vec<FieldError>) {
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
                     let mut error = invalid(field, &Value::Null, detail);
-                    error.value = Some(format!("[{}]", shown_owners(all)));
+                    error.bad_value =
+                        muster_kube::BadValue::Printed(format!("[{}]", shown_owners(all)));
                     errors.push(error);
                 }
             }

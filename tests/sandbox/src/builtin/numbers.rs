@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 /// The numbers of one protobuf message.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    parts: BTreeMap<u32, Part>,
+    parts: BTreeMap<u32, NumberPart>,
 }
 
 /// What one number stands for.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum NumberPart {
     /// A field of the struct.
     Field {
         /// Its place in the struct.
@@ -37,20 +37,20 @@ impl Numbers {
                 _ => continue,
             };
             let path: Vec<u32> = path.split('.').filter_map(|n| n.parse().ok()).collect();
-            all.place(&path, Part::Field { at, varint });
+            all.place(&path, NumberPart::Field { at, varint });
         }
         all
     }
 
-    fn place(&mut self, path: &[u32], part: Part) {
+    fn place(&mut self, path: &[u32], part: NumberPart) {
         match path {
             [] => {}
             [last] => {
                 self.parts.insert(*last, part);
             }
             [first, rest @ ..] => {
-                let inline = || Part::Inline(Self::default());
-                if let Part::Inline(inner) = self.parts.entry(*first).or_insert_with(inline) {
+                let inline = || NumberPart::Inline(Self::default());
+                if let NumberPart::Inline(inner) = self.parts.entry(*first).or_insert_with(inline) {
                     inner.place(rest, part);
                 }
             }
@@ -58,7 +58,7 @@ impl Numbers {
     }
 
     /// What the number stands for, where it is known.
-    pub fn part(&self, number: u32) -> Option<&Part> {
+    pub fn part(&self, number: u32) -> Option<&NumberPart> {
         self.parts.get(&number)
     }
 }

@@ -1,6 +1,6 @@
 //! Pods and pod templates: defaults, and what the server fills in when one is made or changed.
 
-use muster_objects::quantity::Quantity;
+use muster_kube::quantity::Quantity;
 use serde_json::{Map, Value, json};
 
 use super::amount;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::decode;
 use super::field;
-use super::numbers::{Numbers, Part};
+use super::numbers::{NumberPart, Numbers};
 use super::types::{Else, Struct, TABLE, Type};
 
 mod wire;
@@ -116,13 +116,15 @@ fn read_struct(
     let mut message = Message::new(bytes);
     while let Some((number, wire)) = message.next_value()? {
         match numbers.part(number) {
-            Some(Part::Field { at, varint }) => {
+            Some(NumberPart::Field { at, varint }) => {
                 let Some(field) = shape.fields.get(*at) else { continue };
                 let slot = fields.entry(field.name).or_insert(Value::Null);
                 read_field(wire, &field.ty, *varint, slot, depth)
                     .map_err(|error| error.inside(&shape.go, field.name))?;
             }
-            Some(Part::Inline(inner)) => read_struct(wire.bytes()?, shape, inner, fields, depth)?,
+            Some(NumberPart::Inline(inner)) => {
+                read_struct(wire.bytes()?, shape, inner, fields, depth)?
+            }
             None => {}
         }
     }

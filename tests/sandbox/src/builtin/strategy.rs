@@ -9,7 +9,6 @@ use super::{Prepare, apps, job, pod, service};
 /// What counts as a change of the wanted state, for kinds that have a generation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The spec.
     Spec,
     /// The spec and the annotations.
     SpecAndAnnotations,

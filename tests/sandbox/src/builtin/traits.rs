@@ -18,7 +18,7 @@ pub enum Propagation {
 /// Where a scalable kind keeps its numbers, as dotted paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// Wanted replicas.
+    /// Path of the wanted number of replicas.
     pub spec_replicas: &'static str,
     /// Replicas that there are.
     pub status_replicas: &'static str,

@@ -39,7 +39,7 @@ pub(super) struct Struct {
 /// One field of a struct.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// JSON name.
+    /// The field's name in JSON.
     pub name: &'static str,
     /// When it is left out.
     pub omit: Omit,

@@ -1,6 +1,6 @@
 //! Validation of every kind: which rules run, in the order in which they complain.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::Value;
 
 use super::{NameRule, metadata, name_rule, namespaced, pod};
@@ -31,7 +31,7 @@ pub(super) fn create(group: &str, kind: &str, object: &Value) -> Vec<FieldError>
         event::strict(object, &mut errors);
         return errors;
     }
-    whole(group, kind, object, namespaced, &mut errors);
+    validate_object(group, kind, object, namespaced, &mut errors);
     match (group, kind) {
         ("", "Pod") => errors.extend(pod::validate_create(object)),
         ("batch", "CronJob") => job::cron_name(object, &mut errors),
@@ -42,7 +42,13 @@ pub(super) fn create(group: &str, kind: &str, object: &Value) -> Vec<FieldError>
 }
 
 /// Metadata and body of an object, new or changed.
-fn whole(group: &str, kind: &str, object: &Value, namespaced: bool, errors: &mut Vec<FieldError>) {
+fn validate_object(
+    group: &str,
+    kind: &str,
+    object: &Value,
+    namespaced: bool,
+    errors: &mut Vec<FieldError>,
+) {
     errors.extend(metadata::validate(object, namespaced, name_rule(group, kind)));
     if checks_finalizers(group) {
         metadata::known_finalizers(object, errors);
@@ -115,22 +121,22 @@ pub(super) fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<F
     }
     // what upstream checks twice is complained about twice
     if checked_whole(group, kind) {
-        whole(group, kind, new, namespaced, &mut errors);
+        validate_object(group, kind, new, namespaced, &mut errors);
     }
     if group == RBAC {
-        whole(group, kind, new, namespaced, &mut errors);
+        validate_object(group, kind, new, namespaced, &mut errors);
     }
     if !matches!((group, kind), ("", "LimitRange") | ("policy", _) | ("discovery.k8s.io", _)) {
         changed_metadata(group, new, old, &mut errors);
     }
     match (group, kind) {
         ("", "Pod") => {
-            whole(group, kind, new, namespaced, &mut errors);
+            validate_object(group, kind, new, namespaced, &mut errors);
             errors.extend(pod::validate_update(new, old));
         }
         ("", "ConfigMap" | "Secret") => {
             config::unchanged(kind, new, old, &mut errors);
-            whole(group, kind, new, namespaced, &mut errors);
+            validate_object(group, kind, new, namespaced, &mut errors);
         }
         ("", "Service") => {
             network::service_update(new, old, &mut errors);
@@ -151,7 +157,7 @@ pub(super) fn update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<F
             workload::stateful_set_update(new, old, &mut errors);
         }
         ("apps", "ControllerRevision") => {
-            whole(group, kind, new, namespaced, &mut errors);
+            validate_object(group, kind, new, namespaced, &mut errors);
             metadata::immutable("data", new.get("data"), old.get("data"), &mut errors);
         }
         ("batch", "Job") => {

@@ -54,7 +54,7 @@ const METADATA_LIST: &str =
 const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-enum Ended {
+enum WatchEnd {
     /// The server closed the watch; go on from where it stood.
     Closed,
     /// The revision is gone; list again.
@@ -74,7 +74,7 @@ pub fn revision(object: &Value) -> u64 {
 // === impl State ===
 
 impl State {
-    fn tell(&self, before: Option<&Arc<Value>>, after: Option<&Arc<Value>>) {
+    fn notify(&self, before: Option<&Arc<Value>>, after: Option<&Arc<Value>>) {
         for handler in &self.handlers {
             handler(before, after);
         }
@@ -85,16 +85,16 @@ impl State {
         match &before {
             // Another object under the old name: its end was missed.
             Some(old) if meta::uid(old) != meta::uid(&object) => {
-                self.tell(Some(old), None);
-                self.tell(None, Some(&object));
+                self.notify(Some(old), None);
+                self.notify(None, Some(&object));
             }
-            old => self.tell(old.as_ref(), Some(&object)),
+            old => self.notify(old.as_ref(), Some(&object)),
         }
     }
 
     fn remove(&mut self, key: &Key) {
         if let Some(old) = self.objects.remove(key) {
-            self.tell(Some(&old), None);
+            self.notify(Some(&old), None);
         }
     }
 
@@ -177,7 +177,7 @@ impl Cache {
         state.handlers.push(Box::new(handler));
     }
 
-    /// One object.
+    /// The object as the cache has it.
     pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Value>> {
         self.state.lock().objects.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
@@ -272,12 +272,12 @@ impl Cache {
             loop {
                 let started = tokio::time::Instant::now();
                 match self.watch(client, &mut at).await {
-                    Ok(Ended::Expired) => break,
+                    Ok(WatchEnd::Expired) => break,
                     // A server that closes at once must not be asked in a tight loop.
-                    Ok(Ended::Closed) if started.elapsed() < Duration::from_millis(5) => {
+                    Ok(WatchEnd::Closed) if started.elapsed() < Duration::from_millis(5) => {
                         tokio::time::sleep(Duration::from_millis(5)).await;
                     }
-                    Ok(Ended::Closed) => failures = 0,
+                    Ok(WatchEnd::Closed) => failures = 0,
                     Err(error) if matches!(status_code(&error), 404 | 410) => break,
                     Err(error) => self.pause(&mut failures, &error).await,
                 }
@@ -331,7 +331,7 @@ impl Cache {
         }
     }
 
-    async fn watch(&self, client: &Client, at: &mut u64) -> Result<Ended, kube::Error> {
+    async fn watch(&self, client: &Client, at: &mut u64) -> Result<WatchEnd, kube::Error> {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds=290&resourceVersion={at}",
             self.kind.path("", "")
@@ -355,11 +355,11 @@ impl Cache {
                     let mut state = self.state.lock();
                     state.seen = state.seen.max(marked);
                 }
-                WatchEvent::Error(status) if status.code == 410 => return Ok(Ended::Expired),
+                WatchEvent::Error(status) if status.code == 410 => return Ok(WatchEnd::Expired),
                 WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
             }
         }
-        Ok(Ended::Closed)
+        Ok(WatchEnd::Closed)
     }
 }
 

@@ -28,7 +28,6 @@ pub(crate) struct DisruptionController {
 /// How many pods there should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expected {
-    /// As many.
     Pods(i64),
     /// It cannot be told.
     Unknown(String),

@@ -19,11 +19,10 @@ use super::inventory::Inventory;
 use super::kind::Kind;
 use super::queue::Queue;
 use super::rest::{Rest, ignore_missing, status_code};
-use graph::{Graph, Node, Owner, Standing, Verdict};
+use graph::{GarbageVerdict, Graph, Node, Owner, OwnerState};
 
 mod graph;
 
-/// Collects garbage.
 pub(crate) struct Collector {
     rest: Rest,
     inventory: Arc<Inventory>,
@@ -92,22 +91,22 @@ impl Collector {
         for owner in graph::owners(&node.object) {
             let standing = self.graph.lock().standing(&node.object, &owner);
             let standing = match standing {
-                Standing::Unknown => self.ask(&node, &owner).await?,
+                OwnerState::Unknown => self.ask(&node, &owner).await?,
                 known => known,
             };
             owners.push((owner, standing));
         }
         let verdict = self.graph.lock().verdict(&node.object, &owners);
-        if verdict == Verdict::Keep {
+        if verdict == GarbageVerdict::Keep {
             return Ok(());
         }
         let Some(live) = self.confirm(&node).await? else { return Ok(()) };
         match verdict {
-            Verdict::Keep => Ok(()),
-            Verdict::Delete(how) => {
+            GarbageVerdict::Keep => Ok(()),
+            GarbageVerdict::Delete(how) => {
                 Ok(self.rest.delete_as_is(&live.kind, &live.object, how).await?)
             }
-            Verdict::Unlink(gone) => self.unlink(&live, &gone).await,
+            GarbageVerdict::Unlink(gone) => self.unlink(&live, &gone).await,
         }
     }
 
@@ -139,7 +138,7 @@ impl Collector {
     }
 
     /// Asks the server for an owner that the graph does not have.
-    async fn ask(self: &Arc<Self>, node: &Node, owner: &Owner) -> Result<Standing, Error> {
+    async fn ask(self: &Arc<Self>, node: &Node, owner: &Owner) -> Result<OwnerState, Error> {
         let kind = self.inventory.by_reference(&owner.api_version, &owner.kind);
         let Some(kind) = kind else {
             return Err(Error::UnknownKind {
@@ -150,18 +149,18 @@ impl Collector {
         let namespace = meta::namespace(&node.object);
         if kind.namespaced && namespace.is_empty() {
             // A cluster object cannot be owned from within a namespace.
-            return Ok(Standing::Absent);
+            return Ok(OwnerState::Absent);
         }
         match self.rest.get(&kind, namespace, &owner.name).await {
             Ok(live) if meta::uid(&live) == owner.uid => {
                 self.queue.add_soon(meta::uid(&node.object).to_owned(), CATCH_UP);
                 Ok(match graph::waits_for_dependents(&live) {
-                    true => Standing::Waiting,
-                    false => Standing::Solid,
+                    true => OwnerState::Waiting,
+                    false => OwnerState::Solid,
                 })
             }
-            Ok(_) => Ok(Standing::Absent),
-            Err(error) if status_code(&error) == 404 => Ok(Standing::Absent),
+            Ok(_) => Ok(OwnerState::Absent),
+            Err(error) if status_code(&error) == 404 => Ok(OwnerState::Absent),
             Err(error) => Err(error.into()),
         }
     }

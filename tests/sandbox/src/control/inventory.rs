@@ -21,7 +21,7 @@ use super::rest::Rest;
 /// One resource and what can be done with it.
 #[derive(Debug, Clone)]
 pub struct Resource {
-    /// Which.
+    /// The resource that is listed.
     pub kind: Kind,
     /// Whether it can be listed and watched.
     pub watched: bool,
@@ -33,7 +33,7 @@ pub struct Resource {
 
 type Found = Box<dyn Fn(&Arc<Cache>) + Send + Sync>;
 
-/// All resources.
+/// All resources that the server has, kept up to date.
 pub struct Inventory {
     rest: Rest,
     resources: RwLock<Arc<Vec<Resource>>>,
@@ -84,7 +84,7 @@ pub fn resources_of(list: &Value) -> Vec<Resource> {
 // === impl Inventory ===
 
 impl Inventory {
-    /// Starts looking.
+    /// Starts to follow discovery.
     pub fn start(rest: &Rest) -> Arc<Self> {
         let inventory = Arc::new(Self {
             rest: rest.clone(),

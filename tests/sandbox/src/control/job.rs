@@ -28,7 +28,6 @@ mod pod;
 mod policy;
 mod template;
 
-/// Runs Jobs.
 pub(crate) struct JobController {
     rest: Rest,
     jobs: Arc<Cache>,

@@ -28,7 +28,6 @@ mod names;
 /// The CustomResourceDefinition of JobSets, as YAML.
 pub const DEFINITION: &str = include_str!("../../assets/jobset-crd.yaml");
 
-/// Runs JobSets.
 pub(crate) struct JobSetController {
     rest: Rest,
     sets: Arc<Cache>,

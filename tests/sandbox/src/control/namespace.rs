@@ -23,7 +23,6 @@ const ROOT_CA_NOTE: &str = "Contains a CA bundle that can be used to verify the 
 const GATHER: Duration = Duration::from_millis(20);
 const WORKERS: usize = 4;
 
-/// Runs namespaces.
 pub(crate) struct NamespaceController {
     rest: Rest,
     inventory: Arc<Inventory>,
@@ -45,7 +44,7 @@ enum Error {
 /// What is left of a resource in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remains {
-    /// `plural.group`.
+    /// Name of the resource: `plural.group`.
     pub resource: String,
     /// How many objects.
     pub objects: usize,

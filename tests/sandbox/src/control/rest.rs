@@ -29,7 +29,7 @@ pub enum Propagation {
     Background,
     /// They go first.
     Foreground,
-    /// They stay.
+    /// Dependents stay, without their owner reference.
     Orphan,
 }
 
@@ -70,7 +70,7 @@ impl Rest {
         Self { client, clock, tasks, caches: Arc::default() }
     }
 
-    /// The clock.
+    /// The server's clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -382,7 +382,7 @@ impl Rest {
 pub struct EventText {
     /// Whether something went wrong.
     pub warning: bool,
-    /// CamelCase reason.
+    /// The reason of an event, in CamelCase.
     pub reason: String,
     /// What a person reads.
     pub message: String,

@@ -15,11 +15,10 @@ use super::kind::{ENDPOINT_SLICES, ENDPOINTS, Kind, NODES, PODS, SERVICES};
 use super::queue::Queue;
 use super::rest::{Rest, namespace_terminating, status_code};
 use super::selection::Selection;
-use endpoints::Change;
+use endpoints::SliceChange;
 
 mod endpoints;
 
-/// Runs Services.
 pub(crate) struct ServiceController {
     rest: Rest,
     services: Arc<Cache>,
@@ -173,15 +172,22 @@ impl ServiceController {
         Ok(())
     }
 
-    async fn apply(&self, kind: &Kind, namespace: &str, change: Change) -> Result<(), kube::Error> {
+    async fn apply(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        change: SliceChange,
+    ) -> Result<(), kube::Error> {
         let outcome = match &change {
-            Change::Create(object) => self.rest.create(kind, namespace, object).await,
-            Change::Update(object) => self.rest.replace(kind, object, "").await,
-            Change::Delete(object) => return self.rest.delete(kind, object, None).await,
+            SliceChange::Create(object) => self.rest.create(kind, namespace, object).await,
+            SliceChange::Update(object) => self.rest.replace(kind, object, "").await,
+            SliceChange::Delete(object) => return self.rest.delete(kind, object, None).await,
         };
         match outcome {
             Err(error) if namespace_terminating(&error) => Ok(()),
-            Err(error) if status_code(&error) == 404 && matches!(change, Change::Create(_)) => {
+            Err(error)
+                if status_code(&error) == 404 && matches!(change, SliceChange::Create(_)) =>
+            {
                 Ok(())
             }
             outcome => outcome.map(drop),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// What naming decided.
 #[derive(Debug, PartialEq)]
-pub struct Verdict {
+pub struct NamesVerdict {
     /// The names that are this definition's from now on.
     pub names: Value,
     /// Reason and message of the first kind of conflict that matters, if there is any.
@@ -15,7 +15,7 @@ pub struct Verdict {
 }
 
 /// Decides on the names of `crd` beside the other definitions.
-pub fn decide<'a>(crd: &Value, others: impl Iterator<Item = &'a Value>) -> Verdict {
+pub fn decide<'a>(crd: &Value, others: impl Iterator<Item = &'a Value>) -> NamesVerdict {
     let (mut resources, mut kinds) = (HashSet::new(), HashSet::new());
     for other in others {
         if other["spec"]["group"] != crd["spec"]["group"] || meta::name(other) == meta::name(crd) {
@@ -61,7 +61,7 @@ pub fn decide<'a>(crd: &Value, others: impl Iterator<Item = &'a Value>) -> Verdi
     for required in ["plural", "kind"] {
         names.entry(required).or_insert_with(|| json!(""));
     }
-    Verdict { names: Value::Object(names), conflict }
+    NamesVerdict { names: Value::Object(names), conflict }
 }
 
 fn keep(names: &mut Map<String, Value>, field: &str, value: &Value) {

@@ -46,7 +46,7 @@ impl Tree {
         self.file(path, "")
     }
 
-    /// A program.
+    /// Writes an executable script.
     pub fn tool(&self, path: &str, script: &str) -> io::Result<()> {
         // Written aside and renamed: a running copy cannot be written to.
         let aside = format!("{path}.new");

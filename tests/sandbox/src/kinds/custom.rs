@@ -1,8 +1,8 @@
 //! Kinds that a CustomResourceDefinition brings.
 
+use muster_kube::FieldError;
 use muster_objects::schema::Schema;
 use muster_objects::shape::Shape;
-use muster_objects::status::FieldError;
 use serde_json::{Value, json};
 
 use super::{Column, Custom, Kind, Scale};

@@ -36,12 +36,12 @@ struct File {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Data {
-    pod_device_entries: Option<Vec<Entry>>,
+    pod_device_entries: Option<Vec<CheckpointEntry>>,
     registered_devices: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Entry {
+struct CheckpointEntry {
     #[serde(rename = "PodUID")]
     pod_uid: String,
     #[serde(rename = "ContainerName")]
@@ -57,7 +57,7 @@ struct Entry {
 
 /// The checkpoint of these devices, one line of JSON.
 pub fn write(devices: &Devices) -> Result<String, CheckpointError> {
-    let entries: Vec<Entry> = devices
+    let entries: Vec<CheckpointEntry> = devices
         .held()
         .iter()
         .map(|held| {
@@ -67,7 +67,7 @@ pub fn write(devices: &Devices) -> Result<String, CheckpointError> {
                 device_ids.entry(numa.unwrap_or(-1)).or_default().push(id.clone());
             }
             let answer = devices.answer(&held.resource, &held.ids).encode_to_vec();
-            Entry {
+            CheckpointEntry {
                 pod_uid: held.pod.clone(),
                 container_name: held.container.clone(),
                 resource_name: held.resource.clone(),
@@ -119,7 +119,8 @@ impl Data {
         match &self.pod_device_entries {
             None => text.push_str("<nil>"),
             Some(entries) => {
-                let entries: Vec<String> = entries.iter().map(Entry::as_go_prints).collect();
+                let entries: Vec<String> =
+                    entries.iter().map(CheckpointEntry::as_go_prints).collect();
                 // Writing into a String cannot fail.
                 let _written = write!(text, "[{}]", entries.join(" "));
             }
@@ -138,9 +139,9 @@ impl Data {
     }
 }
 
-// === impl Entry ===
+// === impl CheckpointEntry ===
 
-impl Entry {
+impl CheckpointEntry {
     fn as_go_prints(&self) -> String {
         let ids: Vec<String> = self
             .device_ids
@@ -184,7 +185,7 @@ mod tests {
     /// Numbers printed by a Go program that hashes the kubelet's types as the kubelet does.
     #[test]
     fn the_checksum_is_the_kubelets() {
-        let entry = |uid: &str, name: &str, ids, resp: &str| Entry {
+        let entry = |uid: &str, name: &str, ids, resp: &str| CheckpointEntry {
             pod_uid: uid.into(),
             container_name: name.into(),
             resource_name: "r/x".into(),

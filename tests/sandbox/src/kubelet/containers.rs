@@ -22,11 +22,11 @@ pub use process::Command;
 /// Which containers are closures.
 #[derive(Clone, Default)]
 pub struct Containers {
-    rules: Vec<(Matches, Body)>,
+    rules: Vec<(Matches, ContainerFn)>,
 }
 
 type Matches = Arc<dyn Fn(&Value, &str) -> bool + Send + Sync>;
-type Body =
+type ContainerFn =
     Arc<dyn Fn(ContainerContext) -> Pin<Box<dyn Future<Output = i32> + Send>> + Send + Sync>;
 
 /// What a container has around it.
@@ -46,18 +46,18 @@ pub struct ContainerContext {
     pub mounts: Vec<(String, PathBuf)>,
     /// Device ids by resource.
     pub devices: BTreeMap<String, Vec<String>>,
-    /// Its environment.
+    /// The container's environment variables.
     pub env: BTreeMap<String, String>,
     /// Cancelled when the container shall end; some time later it is dropped.
     pub stop: CancellationToken,
-    /// Its log.
+    /// What `kubectl logs` shows.
     pub log: LogSink,
 }
 
 /// What to start for a container.
 #[derive(Clone)]
 pub(super) enum Program {
-    Closure(Body),
+    Closure(ContainerFn),
     Process(Command),
 }
 

@@ -20,7 +20,7 @@ pub struct Devices {
 /// A device and how it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registered {
-    /// The device.
+    /// The device as the plugin registered it.
     pub device: Device,
     /// Unhealthy devices stay with their holder and go to nobody else.
     pub healthy: bool,
@@ -35,7 +35,7 @@ pub struct Held {
     pub container: String,
     /// The resource's name.
     pub resource: String,
-    /// Lowest first.
+    /// The devices' ids, lowest first.
     pub ids: Vec<String>,
 }
 

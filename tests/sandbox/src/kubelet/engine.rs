@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use super::containers::Started;
 use super::lifecycle::{Blocked, Input, PodPlan, PodRun};
 use super::podresources::View;
-use super::post::Outcome;
+use super::post::PostOutcome;
 use super::prepare::{Prepared, Tokens};
 use super::volumes::{Object, Volume};
 use super::watch::{NodeState, PARALLEL};
@@ -64,7 +64,7 @@ pub(super) enum Event {
     Wrote {
         uid: String,
         epoch: u64,
-        outcome: Outcome,
+        outcome: PostOutcome,
     },
     /// See [`super::NodeHandle`].
     Health {
@@ -90,7 +90,6 @@ pub(super) enum Event {
     },
 }
 
-/// One node.
 struct Node {
     state: NodeState,
     /// Last byte of the addresses in use.
@@ -255,7 +254,7 @@ impl Engine {
                 biased;
                 () = stop.cancelled() => break,
                 event = inbox.recv() => match event {
-                    Some(event) => self.hear(event).await,
+                    Some(event) => self.handle(event).await,
                     None => break,
                 },
                 () = wake => self.tick(),
@@ -274,7 +273,7 @@ impl Engine {
         }
     }
 
-    async fn hear(&mut self, event: Event) {
+    async fn handle(&mut self, event: Event) {
         match event {
             Event::Applied(pod) => self.applied(pod),
             Event::Deleted(pod) => self.forget(meta::uid(&pod)),

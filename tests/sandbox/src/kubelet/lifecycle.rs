@@ -40,7 +40,7 @@ pub struct PodRun {
 pub struct Blocked {
     /// As in `state.waiting.reason`.
     pub reason: String,
-    /// For people.
+    /// Why the container waits, as a sentence.
     pub message: String,
 }
 
@@ -56,12 +56,12 @@ pub struct Ending {
 /// One container of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerRun {
-    /// Its name.
+    /// Name of the container.
     pub name: String,
     /// Where it is.
     pub state: State,
     /// How it ended the last time.
-    pub last: Option<Ended>,
+    pub last: Option<ContainerEnd>,
     /// How often it was started again.
     pub restarts: u32,
     /// Ends in a row that were followed by a start; they make the back-off longer.
@@ -73,7 +73,7 @@ pub struct ContainerRun {
 /// Where a container is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// Not started.
+    /// The container has not started.
     Waiting,
     /// Being created; runs at that time.
     Starting(Timestamp),
@@ -84,8 +84,8 @@ pub enum State {
         /// When it ends by itself.
         until: Option<Timestamp>,
     },
-    /// Ended.
-    Ended(Ended),
+    /// It has ended.
+    Ended(ContainerEnd),
     /// Waiting for its next start.
     BackOff {
         /// When it starts again.
@@ -106,7 +106,7 @@ pub enum State {
 
 /// How a container ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct ContainerEnd {
     /// Its exit code.
     pub code: i32,
     /// When it started.
@@ -122,21 +122,21 @@ pub struct Ended {
 pub enum Effect {
     /// Start the container's closure or process.
     Start {
-        /// Its name.
+        /// Name of the container.
         container: String,
         /// Which start this is, from 0.
         attempt: u32,
     },
     /// Tell the container's closure or process to end, and kill it at that time.
     Stop {
-        /// Its name.
+        /// Name of the container.
         container: String,
         /// When its patience ends.
         kill_at: Timestamp,
     },
     /// A line for the container's log.
     Log {
-        /// Its name.
+        /// Name of the container.
         container: String,
         /// Without the newline.
         line: String,
@@ -146,7 +146,7 @@ pub enum Effect {
 /// What happened outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Time passed.
+    /// Time has passed.
     Tick,
     /// Volumes and network are there.
     Prepared {
@@ -157,7 +157,7 @@ pub enum Input {
     Blocked(Blocked),
     /// A closure or process ended.
     Exited {
-        /// Its name.
+        /// Name of the container.
         container: String,
         /// Which start it was.
         attempt: u32,

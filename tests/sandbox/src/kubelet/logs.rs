@@ -13,13 +13,13 @@ pub const LINES: usize = 2_000;
 /// A shared handle on the logs.
 #[derive(Clone, Debug)]
 pub struct Logs {
-    rings: Arc<Mutex<HashMap<Key, VecDeque<Line>>>>,
+    rings: Arc<Mutex<HashMap<Key, VecDeque<LogLine>>>>,
     written: Arc<watch::Sender<u64>>,
 }
 
 /// One line of a container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct LogLine {
     /// When it was written.
     pub at: Timestamp,
     /// Without the newline.
@@ -45,7 +45,7 @@ impl Logs {
     }
 
     /// The same with their times.
-    pub fn lines(&self, namespace: &str, pod: &str, container: &str) -> Vec<Line> {
+    pub fn lines(&self, namespace: &str, pod: &str, container: &str) -> Vec<LogLine> {
         let rings = self.rings.lock();
         rings
             .get(&key(namespace, pod, container))
@@ -74,7 +74,7 @@ impl Logs {
         self.rings.lock().retain(|(ns, name, _), _| ns != namespace || name != pod);
     }
 
-    fn push(&self, key: &Key, line: Line) {
+    fn push(&self, key: &Key, line: LogLine) {
         let mut rings = self.rings.lock();
         let ring = match rings.get_mut(key) {
             Some(ring) => ring,
@@ -100,7 +100,7 @@ impl Default for Logs {
 impl LogSink {
     /// Writes one line.
     pub fn line(&self, text: impl Into<String>) {
-        self.logs.push(&self.key, Line { at: self.clock.now(), text: text.into() });
+        self.logs.push(&self.key, LogLine { at: self.clock.now(), text: text.into() });
     }
 }
 

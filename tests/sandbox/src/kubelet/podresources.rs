@@ -34,9 +34,9 @@ pub struct View {
 /// An active pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodView {
-    /// Its namespace.
+    /// The pod's namespace.
     pub namespace: String,
-    /// Its name.
+    /// The pod's name.
     pub name: String,
     /// Sidecars and main containers; plain init containers are not shown.
     pub containers: Vec<String>,

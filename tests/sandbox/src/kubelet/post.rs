@@ -17,7 +17,7 @@ mod tests;
 
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PostOutcome {
     Done,
     /// The pod, or this pod of that name, is gone.
     Gone,
@@ -36,7 +36,7 @@ pub(super) async fn status(
     requests: &Semaphore,
     pod: &Value,
     status: &Value,
-) -> Outcome {
+) -> PostOutcome {
     let api = api(&client, pod);
     let patch = json!({ "metadata": { "uid": meta::uid(pod) }, "status": status });
     persist(&api, requests, pod, || async {
@@ -48,7 +48,7 @@ pub(super) async fn status(
 }
 
 /// Removes exactly this pod for good.
-pub(super) async fn delete(client: Client, requests: &Semaphore, pod: &Value) -> Outcome {
+pub(super) async fn delete(client: Client, requests: &Semaphore, pod: &Value) -> PostOutcome {
     let api = api(&client, pod);
     let uid = Some(meta::uid(pod).to_owned());
     let params = DeleteParams {
@@ -66,15 +66,15 @@ async fn persist<F: Future<Output = Result<(), Error>>>(
     requests: &Semaphore,
     pod: &Value,
     mut write: impl FnMut() -> F,
-) -> Outcome {
+) -> PostOutcome {
     let name = meta::name(pod);
     let mut wait = Duration::from_millis(50);
     loop {
         // Held for the request, not for the pause after it. Nobody closes the semaphore.
         let turn = requests.acquire().await;
         match write().await {
-            Ok(()) => return Outcome::Done,
-            Err(Error::Api(refused)) if refused.code == 404 => return Outcome::Gone,
+            Ok(()) => return PostOutcome::Done,
+            Err(Error::Api(refused)) if refused.code == 404 => return PostOutcome::Gone,
             // Of another pod of that name a patch is invalid and a delete a conflict, but both can have
             // other reasons: only the pod itself can tell.
             Err(Error::Api(refused)) if matches!(refused.code, 409 | 422) => {
@@ -82,16 +82,16 @@ async fn persist<F: Future<Output = Result<(), Error>>>(
                     Ok(Some(now)) if now.metadata.uid.as_deref() == Some(meta::uid(pod)) => {
                         if is_final(refused.code) {
                             tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
-                            return Outcome::Done;
+                            return PostOutcome::Done;
                         }
                     }
-                    Ok(_) => return Outcome::Gone,
+                    Ok(_) => return PostOutcome::Gone,
                     Err(error) => tracing::debug!(pod = name, %error, "read is tried again"),
                 }
             }
             Err(Error::Api(refused)) if is_final(refused.code) => {
                 tracing::warn!(pod = name, error = %refused.message, "{REFUSED}");
-                return Outcome::Done;
+                return PostOutcome::Done;
             }
             Err(error) => tracing::debug!(pod = name, %error, "write is tried again"),
         }

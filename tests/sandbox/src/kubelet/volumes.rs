@@ -47,7 +47,7 @@ pub enum VolumeKind {
 pub enum Source {
     /// A ConfigMap or Secret; all keys or some.
     Keys {
-        /// Which.
+        /// The object that the volume shows.
         object: Object,
         /// Whether it may be missing.
         optional: bool,
@@ -65,7 +65,7 @@ pub enum Source {
     Token {
         /// What to ask for.
         request: TokenRequest,
-        /// Its file.
+        /// Path of the file within the volume.
         path: String,
         /// Of the file.
         mode: u32,
@@ -75,9 +75,9 @@ pub enum Source {
 /// A ConfigMap or Secret of the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Object {
-    /// By name.
+    /// A ConfigMap, by name.
     ConfigMap(String),
-    /// By name.
+    /// A Secret, by name.
     Secret(String),
 }
 
@@ -94,7 +94,7 @@ pub struct Item {
 pub struct TokenRequest {
     /// Empty: the API server's.
     pub audience: String,
-    /// Its life.
+    /// How long the token is valid.
     pub seconds: i64,
 }
 
@@ -103,7 +103,7 @@ pub struct TokenRequest {
 pub struct Fetched {
     /// Those that exist.
     pub objects: BTreeMap<Object, Value>,
-    /// The tokens.
+    /// The tokens that the API server issued.
     pub tokens: BTreeMap<TokenRequest, String>,
 }
 
@@ -116,11 +116,11 @@ pub enum VolumeError {
     /// The object is not there.
     #[error("MountVolume.SetUp failed for volume \"{volume}\" : {kind} \"{name}\" not found")]
     Missing {
-        /// The volume.
+        /// Name of the volume.
         volume: String,
         /// `configmap` or `secret`.
         kind: &'static str,
-        /// The object.
+        /// Name of the object.
         name: String,
     },
     /// The object lacks a key.
@@ -128,23 +128,23 @@ pub enum VolumeError {
         "MountVolume.SetUp failed for volume \"{volume}\" : references non-existent key: {key}"
     )]
     Key {
-        /// The volume.
+        /// Name of the volume.
         volume: String,
-        /// The key.
+        /// The key within the object.
         key: String,
     },
     /// A path leaves the volume.
     #[error("MountVolume.SetUp failed for volume \"{volume}\" : invalid path: {path}")]
     Path {
-        /// The volume.
+        /// Name of the volume.
         volume: String,
-        /// The path.
+        /// The path within the volume.
         path: String,
     },
     /// There is no token yet.
     #[error("MountVolume.SetUp failed for volume \"{volume}\" : failed to fetch token")]
     Token {
-        /// The volume.
+        /// Name of the volume.
         volume: String,
     },
 }

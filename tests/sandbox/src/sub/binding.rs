@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Resource, Status};
+use muster_objects::status::{Resource, Status};
 use serde_json::{Value, json};
 
 use crate::api::{Api, Call};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::{Method, Response};
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
 use muster_objects::patch::{self, PatchKind};
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Call};

@@ -127,7 +127,7 @@ fn described(column: &Column) -> String {
     format!("Custom resource definition column (in JSONPath format): .{path}")
 }
 
-/// One row.
+/// The cells of an object's row.
 pub fn cells(kind: &Kind, columns: &[Column], object: &Value) -> Vec<Value> {
     let mut row = vec![json!(meta::name(object))];
     match &kind.custom {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// One step of a path.
 #[derive(Debug, PartialEq)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(i64),
     Slice(Option<i64>, Option<i64>),
@@ -22,15 +22,15 @@ pub fn find<'a>(object: &'a Value, path: &str) -> Vec<&'a Value> {
     found
 }
 
-fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
+fn take<'a>(value: &'a Value, step: &PathStep) -> Vec<&'a Value> {
     let items = || value.as_array().map(Vec::as_slice).unwrap_or_default();
     match step {
-        Step::Field(name) => value.get(name).into_iter().collect(),
-        Step::Index(at) => {
+        PathStep::Field(name) => value.get(name).into_iter().collect(),
+        PathStep::Index(at) => {
             let at = usize::try_from(from_end(*at, items().len())).ok();
             at.and_then(|at| items().get(at)).into_iter().collect()
         }
-        Step::Slice(first, end) => {
+        PathStep::Slice(first, end) => {
             let count = items().len();
             let place = |at: Option<i64>, otherwise: usize| {
                 at.map_or(otherwise, |at| {
@@ -39,8 +39,8 @@ fn take<'a>(value: &'a Value, step: &Step) -> Vec<&'a Value> {
             };
             items().get(place(*first, 0)..place(*end, count)).unwrap_or_default().iter().collect()
         }
-        Step::Every => items().iter().collect(),
-        Step::Where(field, wanted) => items()
+        PathStep::Every => items().iter().collect(),
+        PathStep::Where(field, wanted) => items()
             .iter()
             .filter(|item| {
                 let pointer = format!("/{}", field.replace('.', "/"));
@@ -59,7 +59,7 @@ fn from_end(at: i64, count: usize) -> i64 {
     if at < 0 { at.saturating_add(i64::try_from(count).unwrap_or(i64::MAX)) } else { at }
 }
 
-fn parse(path: &str) -> Vec<Step> {
+fn parse(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     let mut rest = path.trim().trim_start_matches('{').trim_end_matches('}');
     while !rest.is_empty() {
@@ -84,7 +84,7 @@ fn parse(path: &str) -> Vec<Step> {
             }
         }
         if !name.is_empty() {
-            steps.push(Step::Field(name));
+            steps.push(PathStep::Field(name));
         } else if end == 0 && !rest.starts_with('[') {
             break;
         }
@@ -93,12 +93,12 @@ fn parse(path: &str) -> Vec<Step> {
     steps
 }
 
-fn bracket(inner: &str) -> Option<Step> {
+fn bracket(inner: &str) -> Option<PathStep> {
     if inner == "*" {
-        return Some(Step::Every);
+        return Some(PathStep::Every);
     }
     if let Ok(at) = inner.parse() {
-        return Some(Step::Index(at));
+        return Some(PathStep::Index(at));
     }
     if let Some((first, end)) = inner.split_once(':') {
         let bound = |text: &str| match text.trim() {
@@ -106,15 +106,15 @@ fn bracket(inner: &str) -> Option<Step> {
             number => number.parse().ok().map(Some),
         };
         if let (Some(first), Some(end)) = (bound(first), bound(end)) {
-            return Some(Step::Slice(first, end));
+            return Some(PathStep::Slice(first, end));
         }
     }
     if let Some(test) = inner.strip_prefix("?(@.").and_then(|t| t.strip_suffix(')')) {
         let (field, value) = test.split_once("==")?;
         let value = value.trim().trim_matches(['"', '\'']);
-        return Some(Step::Where(field.trim().to_owned(), value.to_owned()));
+        return Some(PathStep::Where(field.trim().to_owned(), value.to_owned()));
     }
-    Some(Step::Field(inner.trim_matches(['"', '\'']).to_owned()))
+    Some(PathStep::Field(inner.trim_matches(['"', '\'']).to_owned()))
 }
 
 #[cfg(test)]

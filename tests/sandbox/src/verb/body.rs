@@ -1,8 +1,9 @@
 //! From the bytes of a request to an object: media type, syntax, type, unknown fields.
 
 use http::Method;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use serde_json::Value;
 
 use crate::api::Call;

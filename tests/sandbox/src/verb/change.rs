@@ -1,9 +1,10 @@
 //! The change that a request asks for, and the object it makes of the live one.
 
 use http::Method;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::apply::{self, Apply};
 use muster_objects::patch::{self, PatchKind};
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use muster_objects::{meta, strategic};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use crate::represent;
 pub enum Change {
     /// The whole new object, without its type.
     Put(Value),
-    /// A patch.
+    /// A patch of this kind.
     Patch(PatchKind, Value),
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::Response;
 use jiff::{SignedDuration, Timestamp};
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Resource, Status};
+use muster_objects::status::{Resource, Status};
 use serde_json::{Value, json};
 
 use super::{body, read, write};
@@ -51,7 +52,7 @@ pub struct Options {
 }
 
 /// What a deletion did.
-enum Outcome {
+enum DeleteOutcome {
     /// It is gone.
     Gone(Arc<Object>),
     /// It goes when grace is over or its finalizers are.
@@ -65,14 +66,14 @@ pub async fn delete(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Statu
     let options = options(call)?;
     let (outcome, warnings) = remove(api, call, call.namespace(), call.name(), &options).await?;
     let mut response = match outcome {
-        Outcome::Gone(object) if !returns_object(&call.kind) => {
+        DeleteOutcome::Gone(object) if !returns_object(&call.kind) => {
             call.representation.value(200, &success(&call.kind, &object))
         }
-        Outcome::Gone(object) => answer(call, 200, &object),
-        Outcome::Going(object) => {
+        DeleteOutcome::Gone(object) => answer(call, 200, &object),
+        DeleteOutcome::Going(object) => {
             answer(call, if options.old_cascade { 202 } else { 200 }, &object)
         }
-        Outcome::Raced => return Err(Status::stale(call.kind.name(), call.name())),
+        DeleteOutcome::Raced => return Err(Status::stale(call.kind.name(), call.name())),
     };
     represent::warn(&mut response, &warnings);
     Ok(response)
@@ -180,7 +181,7 @@ async fn remove(
     namespace: &str,
     name: &str,
     options: &Options,
-) -> Result<(Outcome, Vec<String>), Status> {
+) -> Result<(DeleteOutcome, Vec<String>), Status> {
     let mut warnings = None;
     for _ in 0..TRIES {
         let live = api
@@ -194,7 +195,7 @@ async fn remove(
             warnings = Some(write::review_deletion(api, call, name, old, shown).await?);
         }
         match step(api, &call.kind, live, options)? {
-            Outcome::Raced => {}
+            DeleteOutcome::Raced => {}
             outcome => return Ok((outcome, warnings.unwrap_or_default())),
         }
     }
@@ -224,7 +225,7 @@ fn shown(options: &Options) -> (Value, bool) {
 /// Deletes without a call: for the parts of the server that delete on their own account.
 pub fn purge(api: &Arc<Api>, kind: &Kind, live: Arc<Object>) -> bool {
     let options = Options { grace_seconds: Some(0), ..Options::default() };
-    !matches!(step(api, kind, live, &options), Ok(Outcome::Raced) | Err(_))
+    !matches!(step(api, kind, live, &options), Ok(DeleteOutcome::Raced) | Err(_))
 }
 
 fn check(kind: &Kind, live: &Object, options: &Options) -> Result<(), Status> {
@@ -254,7 +255,7 @@ fn step(
     kind: &Kind,
     live: Arc<Object>,
     options: &Options,
-) -> Result<Outcome, Status> {
+) -> Result<DeleteOutcome, Status> {
     let now = api.clock.now();
     let mut next = live.value.clone();
     set_finalizers(kind, &mut next, options);
@@ -270,30 +271,30 @@ fn step(
     let key = (meta::namespace(&live.value).to_owned(), meta::name(&live.value).to_owned());
     if grace == 0 && !held {
         if options.dry_run {
-            return Ok(Outcome::Gone(live));
+            return Ok(DeleteOutcome::Gone(live));
         }
         if kind.is("", "Pod") {
             mark(kind, &mut next, &live.value, now, 0);
         }
         return Ok(match api.store.remove(&kind.resource, &key, expect, next) {
-            Ok(gone) => Outcome::Gone(gone),
-            Err(_) => Outcome::Raced,
+            Ok(gone) => DeleteOutcome::Gone(gone),
+            Err(_) => DeleteOutcome::Raced,
         });
     }
     if !is_crd {
         mark(kind, &mut next, &live.value, now, grace);
     }
     if next == live.value || options.dry_run {
-        return Ok(Outcome::Going(live));
+        return Ok(DeleteOutcome::Going(live));
     }
     Ok(match api.store.put(&kind.resource, key, expect, next) {
         Ok(object) => {
             if is_crd {
                 crd::terminating(api, &object.value);
             }
-            Outcome::Going(object)
+            DeleteOutcome::Going(object)
         }
-        Err(_) => Outcome::Raced,
+        Err(_) => DeleteOutcome::Raced,
     })
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use axum::body::Body;
 use base64::Engine;
 use http::Response;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::select::{FieldSelector, LabelSelector};
-use muster_objects::status::{Cause, Details, FieldError, FieldErrorKind, Status};
+use muster_objects::status::{Cause, Details, Status};
 use serde_json::{Value, json};
 
 use crate::api::{Api, Call};
@@ -18,7 +19,7 @@ use crate::table;
 
 use super::listing::Listing;
 
-/// One object.
+/// Answers GET of one object.
 pub fn get(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status> {
     let asked = revision(&call.query.resource_version)?;
     let now = api.store.revision();
@@ -165,9 +166,11 @@ fn position(api: &Api, call: &Call) -> Result<(u64, Snapshot, Option<Key>), Stat
 fn check_match(call: &Call) -> Result<bool, Status> {
     let query = &call.query;
     let wrong = |kind, value: Option<&str>, detail: &str| {
-        let value = value.map(|v| format!("{v:?}"));
-        let error =
-            FieldError { kind, field: "resourceVersionMatch".into(), value, detail: detail.into() };
+        let field = "resourceVersionMatch";
+        let error = match value {
+            Some(value) => FieldError::printed(kind, field, format!("{value:?}"), detail),
+            None => FieldError::new(kind, field, detail),
+        };
         Err(Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))
     };
     match query.resource_version_match.as_str() {

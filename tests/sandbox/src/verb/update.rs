@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use http::Response;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
 use muster_objects::patch::PatchKind;
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use serde_json::Value;
 
 use super::change::{self, Change};
@@ -104,12 +105,12 @@ async fn once(
     same_name(call, &new)?;
     let asked_revision = meta::text(&new, "resourceVersion").to_owned();
     if asked_revision.is_empty() && !unconditional(kind) && matches!(change, Change::Put(_)) {
-        let error = FieldError {
-            kind: FieldErrorKind::Invalid,
-            field: "metadata.resourceVersion".into(),
-            value: Some("0".into()),
-            detail: "must be specified for an update".into(),
-        };
+        let error = FieldError::printed(
+            FieldErrorKind::Invalid,
+            "metadata.resourceVersion",
+            "0",
+            "must be specified for an update",
+        );
         return Err(Status::invalid(&kind.group, &kind.plural, call.name(), &[error]));
     }
     let uid = meta::uid(&new);

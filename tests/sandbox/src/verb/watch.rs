@@ -10,8 +10,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::Stream;
 use http::Response;
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind, Status};
+use muster_objects::status::Status;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

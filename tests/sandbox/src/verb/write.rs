@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use muster_kube::FieldError;
 use muster_objects::managed::{self, Reset};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, Status};
+use muster_objects::status::Status;
 use rand::Rng;
 use serde_json::{Value, json};
 

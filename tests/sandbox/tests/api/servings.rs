@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::caller::*;
 
 const KTHENA: &str = include_str!("../../../../deploy/crds/modelserving.yaml");
-const SEED: &str = include_str!("../../../../deploy/crds/modelserving-seed.yaml");
+const SEED: &str = include_str!("../../../../deploy/crds/modelserving-short.yaml");
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const LONG: &str = "/apis/workload.serving.volcano.sh/v1alpha1/namespaces/default/modelservings";
 const SHORT: &str = "/apis/workload.kthena.io/v1alpha1/namespaces/default/modelservings";

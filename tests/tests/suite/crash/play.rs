@@ -46,7 +46,6 @@ pub struct Stage {
     pub kills: usize,
 }
 
-/// One group.
 pub struct Play<'a> {
     pub stage: &'a mut Stage,
     pub group: String,
@@ -190,7 +189,7 @@ impl Play<'_> {
                 volume: "ranktable".to_owned(),
                 file: "ranktable.json".to_owned(),
             };
-            hub.known(node, &place).delivered.is_some_and(|(told, _)| told >= generation)
+            hub.table_report(node, &place).delivered.is_some_and(|(told, _)| told >= generation)
         };
         self.pods.iter().filter(|(_, node, uid)| has(node, uid)).count()
     }

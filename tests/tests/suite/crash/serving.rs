@@ -40,7 +40,6 @@ pub enum Act {
 
 const ACTS: [Act; 5] = [Act::Create, Act::Scale, Act::Roll, Act::Lose, Act::End];
 
-/// One ModelServing.
 struct Life<'a> {
     stage: &'a mut Stage,
     shape: Shape,
@@ -68,7 +67,7 @@ impl Act {
     fn pods(self, shape: Shape) -> usize {
         match (self, shape) {
             (Self::End, _) => 0,
-            (_, Shape::Seed) => self.replicas() as usize,
+            (_, Shape::Short) => self.replicas() as usize,
             // An entry pod and a worker.
             (_, Shape::Kthena) => 2 * self.replicas() as usize,
         }
@@ -81,7 +80,7 @@ impl Act {
     fn manifest(self, shape: Shape, name: &str) -> Value {
         let replicas = self.replicas();
         let (mut serving, templates) = match shape {
-            Shape::Seed => {
+            Shape::Short => {
                 (seed(name, TEMPLATE, &[("worker", replicas, 1)]), vec!["/spec/roles/0/template"])
             }
             Shape::Kthena => (
@@ -105,7 +104,7 @@ impl Act {
 impl<'a> Life<'a> {
     async fn new(stage: &'a mut Stage, shape: Shape, name: &str) -> Result<Self> {
         let witness = match shape {
-            Shape::Seed => Some(Witness::new(&stage.world, &format!("{name}-worker")).await?),
+            Shape::Short => Some(Witness::new(&stage.world, &format!("{name}-worker")).await?),
             Shape::Kthena => None,
         };
         let uids = Uids::watch(&stage.world, name);
@@ -264,12 +263,12 @@ async fn walk(shape: Shape, side: Side) -> Result<()> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_before_any_write_a_modelserving_with_a_table_becomes_what_it_should() -> Result<()>
 {
-    walk(Shape::Seed, Side::Before).await
+    walk(Shape::Short, Side::Before).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_after_any_write_a_modelserving_with_a_table_becomes_what_it_should() -> Result<()> {
-    walk(Shape::Seed, Side::After).await
+    walk(Shape::Short, Side::After).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,12 +11,14 @@ use serde_json::{Value, json};
 
 use super::running;
 
-fn looks(world: &World) -> Result<u64> {
+/// Reconciles of DIJobs by the leader.
+fn reconciles(world: &World) -> Result<u64> {
     let leader = world.coordinators()?.leader().context("nobody leads")?;
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &leader.coordinator().status().registry)?;
-    let line = text.lines().find(|line| line.starts_with("muster_dijob_looks_total"));
-    Ok(line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_default())
+    let of_dijobs = |line: &&str| line.starts_with("muster_reconcile_total{controller=\"dijob\"");
+    let counts = text.lines().filter(of_dijobs).filter_map(|line| line.split(' ').nth(1));
+    Ok(counts.filter_map(|count| count.parse::<u64>().ok()).sum())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -34,15 +36,15 @@ async fn a_job_that_has_ended_unseen_is_not_begun_again() -> Result<()> {
             let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
             let params = PatchParams::default();
             world.dijobs().patch_status("ended", &params, &ended).await?;
-            let before = looks(world)?;
+            let before = reconciles(world)?;
             let pods: Api<k8s_openapi::api::core::v1::Pod> = world.api();
             let gone = DeleteParams::default().grace_period(0);
             pods.delete("ended-coordinator", &gone).await?;
             world
-                .until("a look of a coordinator that does not know", async || {
-                    let now = looks(world)?;
+                .until("a reconcile of a coordinator that does not know", async || {
+                    let now = reconciles(world)?;
                     let none = pods.get_opt("ended-coordinator").await?.is_none();
-                    let seen = format!("{now} looks, gone: {none}");
+                    let seen = format!("{now} reconciles, gone: {none}");
                     Ok(if now > before && none { Seen::Yes(()) } else { Seen::NotYet(seen) })
                 })
                 .await?;

@@ -91,7 +91,6 @@ async fn group(world: &World, job: &str, well: impl Fn(&Value) -> bool) -> Resul
         .await
 }
 
-/// Its condition.
 fn healthy(group: &Value) -> (&str, &str, &str) {
     let all = group.pointer("/status/conditions").and_then(Value::as_array);
     let one = all.into_iter().flatten().find(|one| one["type"] == "Healthy");

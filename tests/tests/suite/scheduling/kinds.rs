@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::ListParams;
-use muster_coordinator::placement::bootstrap::queues;
+use muster_coordinator::scheduling::bootstrap::queues;
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
 use muster_tests::world::Seen;

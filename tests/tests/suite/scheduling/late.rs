@@ -6,11 +6,12 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, PostParams};
-use muster_coordinator::events::Events;
-use muster_coordinator::lead::Fence;
-use muster_coordinator::placement::notes::Notes;
-use muster_coordinator::placement::{Metrics, Outlets, Shown, grouper};
-use muster_coordinator::write::Writer;
+use muster_coordinator::scheduling::status_writer::StatusWriter;
+use muster_coordinator::scheduling::{Context as SchedulingContext, Metrics, StatusView, grouper};
+use muster_runtime::ReconcileMetrics;
+use muster_runtime::election::Fence;
+use muster_runtime::events::Events;
+use muster_runtime::writer::Writer;
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::reason::{Reason, Waiting};
 use muster_scheduler_state::{Cluster, Object, Settings};
@@ -69,15 +70,20 @@ async fn a_pod_that_was_given_a_node_meanwhile_is_not_left_as_one_that_waits() -
             cluster.put(Object::PodGroup(serde_json::from_value(group)?));
             cluster.put(Object::Pod(serde_json::from_value(waiting.clone())?));
             let fence = Fence::new(1, Instant::now() + Duration::from_secs(600));
-            let outlets = Outlets {
+            let context = SchedulingContext {
                 writer: Writer::new(world.client(), fence),
                 events: Events::new(world.client(), "test"),
                 metrics: Metrics::default(),
                 grouping: grouper::Metrics::default(),
-                shown: Shown::default(),
+                reconciles: ReconcileMetrics::default(),
+                shown: StatusView::default(),
             };
             let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
-            Notes::new(outlets).say(&cluster, &waits(format!("{namespace}/late")), now);
+            StatusWriter::new(context).write_changes(
+                &cluster,
+                &waits(format!("{namespace}/late")),
+                now,
+            );
 
             // Its time says that this is what was written last, by whom.
             let told = world

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Resource;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use muster_coordinator::placement::live::{KaiConfig, Shard, definition};
-use muster_coordinator::placement::shown::Configuration;
+use muster_coordinator::scheduling::live::{KaiConfig, Shard, definition};
+use muster_coordinator::scheduling::status_view::Configuration;
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
 use muster_tests::delivery::scrape::Figures;
@@ -56,7 +56,6 @@ pub async fn create_shard(world: &World, spec: Value) -> Result<()> {
     world.create_object(shard).await.map(drop)
 }
 
-/// Creates `kai-config`.
 pub async fn create_config(world: &World, spec: Value) -> Result<()> {
     let config = json!({"apiVersion": "kai.scheduler/v1", "kind": "Config",
         "metadata": {"name": "kai-config"}, "spec": spec});
@@ -304,6 +303,47 @@ async fn kinds_that_come_and_go_are_noticed_and_a_shard_that_is_not_ours_is_told
             world.create_object(serde_json::to_value(&saved)?).await?;
             create_shard(world, json!({"kValue": 0.25})).await?;
             until_in_force(world, "SchedulingShard default, generation 1").await
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_that_an_operator_keeps_writing_are_left_to_it_while_the_shard_is_obeyed()
+-> Result<()> {
+    if World::is_real() {
+        return Ok(());
+    }
+    World::new()
+        .nodes_of(Profile::NvidiaH1008, 1)
+        .coordinators(1)
+        .run(async |world| {
+            create_shard(world, json!({"kValue": 0.5})).await?;
+            let api: Api<Shard> = Api::all(world.client());
+            let theirs = |one: &Value| one["message"] == "System available";
+            let status = json!({"status": {"conditions": [{"type": "Available", "status": "True",
+                "reason": "available", "message": "System available",
+                "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+            for _ in 0..3 {
+                of_shard(world, "Available", |one| !theirs(one)).await?;
+                let params = PatchParams::default();
+                api.patch_status("default", &params, &Patch::Merge(&status)).await?;
+            }
+            // The leader has looked since: another shard has its condition.
+            let other = json!({"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard",
+                "metadata": {"name": "pool-a"}, "spec": {"partitionLabelValue": "a"}});
+            world.create_object(other.clone()).await?;
+            world
+                .until("the other shard is told", async || {
+                    let found = world.object(&other).await?;
+                    let told = found["status"]["conditions"][0]["reason"] == "not_served";
+                    Ok(if told { Seen::Yes(()) } else { Seen::NotYet(found["status"].to_string()) })
+                })
+                .await?;
+            of_shard(world, "Available", theirs).await?;
+            // What is new is said all the same.
+            change::<Shard>(world, "default", json!({"kValue": 0.25})).await?;
+            of_shard(world, "Available", |one| !theirs(one)).await?;
+            until_in_force(world, "SchedulingShard default, generation 2").await
         })
         .await
 }

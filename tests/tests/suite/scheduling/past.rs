@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use muster_coordinator::placement::live::KaiConfig;
+use muster_coordinator::scheduling::live::KaiConfig;
 use muster_sandbox::hardware::Profile;
 use muster_tests::World;
 use muster_tests::world::Seen;

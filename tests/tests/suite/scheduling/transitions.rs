@@ -5,7 +5,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams};
-use muster_coordinator::placement::Eviction;
+use muster_coordinator::scheduling::Eviction;
 use muster_sandbox::kubelet::Containers;
 use muster_tests::World;
 use muster_tests::world::Seen;

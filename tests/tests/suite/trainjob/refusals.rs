@@ -1,11 +1,13 @@
 //! What cannot work is refused when it is written, and the refusal says where.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use kube::api::{Patch, PatchParams};
+use muster_sandbox::faults::{Fault, Rule};
 use muster_tests::World;
 use muster_tests::world::Seen;
 use serde_json::{Value, json};
 
-use super::{held, job, mpi, runtime, step, torch};
+use super::{held, job, mpi, runtime, step, torch, workload};
 
 /// The refusal of an object has all of these words.
 async fn refused(world: &World, object: Value, words: &[&str]) -> Result<()> {
@@ -92,6 +94,42 @@ async fn no_processes_are_refused_by_the_webhook_with_flux_and_by_the_definition
                 let Some(kube::Error::Api(refused)) = refused else { anyhow::bail!("{said}") };
                 assert_eq!(refused.code, code, "{said}");
             }
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_judged_by_its_runtime_as_it_is_though_the_caches_lag_behind() -> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: a real server's watches end when it likes");
+        return Ok(());
+    }
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            let policy = json!({"numNodes": 1});
+            let mut changing = runtime("changing", policy, vec![step("node", true, held())]);
+            world.create_object(changing.clone()).await?;
+            world.train(job("earlier", "changing", 1)).await?;
+            workload(world, "earlier").await?;
+            // The watch ends with the change, and no other begins.
+            let kind = "clustertrainingruntimes.trainer.kubeflow.org";
+            let faults = world.sandbox().context("a sandbox")?.faults();
+            faults.add(Rule::refusal(503).verb("list").resource(kind));
+            faults.add(Rule::refusal(503).verb("watch").resource(kind));
+            faults.add(Rule::new(Fault::DropWatches).verb("patch").resource(kind).times(1));
+            changing["spec"]["mlPolicy"] = json!({"numNodes": 1, "flux": {}});
+            let runtimes = world.cluster_runtimes();
+            runtimes.patch("changing", &PatchParams::default(), &Patch::Merge(changing)).await?;
+            let mut none = job("none", "changing", 1);
+            none["spec"]["trainer"]["numProcPerNode"] = json!(0);
+            let Err(error) = world.create_object(none).await else { anyhow::bail!("taken") };
+            let said = format!("{error:#}");
+            ensure!(
+                said.contains("must be greater than or equal to 1 for Flux TrainJob"),
+                "{said}"
+            );
             Ok(())
         })
         .await

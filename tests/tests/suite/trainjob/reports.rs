@@ -71,7 +71,7 @@ impl Given {
         body: Bytes,
     ) -> Result<(u16, Value)> {
         let leader = world.coordinators()?.leader().context("nobody leads")?;
-        let address = leader.coordinator().addresses().reports.context("no reports are taken")?;
+        let address = leader.coordinator().addresses().progress.context("no reports are taken")?;
         let mut roots = RootCertStore::empty();
         for one in CertificateDer::pem_slice_iter(self.authority.as_bytes()) {
             roots.add(one?)?;

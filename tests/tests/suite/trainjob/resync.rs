@@ -12,7 +12,7 @@ use super::{change, held, job, mpi, torch, workload};
 /// Jobs of each kind.
 const MANY: usize = 5;
 
-/// Looks of the leader at TrainJobs.
+/// Decisions of the leader about TrainJobs: reconciles that were more than a look at an echo.
 pub fn passes(world: &World) -> Result<u64> {
     let leader = world.coordinators()?.leader().context("nobody leads")?;
     let text = {
@@ -21,7 +21,8 @@ pub fn passes(world: &World) -> Result<u64> {
         prometheus_client::encoding::text::encode(&mut text, registry)?;
         text
     };
-    let line = text.lines().find(|line| line.starts_with("muster_trainjob_passes_total"));
+    let line =
+        text.lines().find(|line| line.starts_with("muster_trainjob_decide_duration_seconds_count"));
     Ok(line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_default())
 }
 

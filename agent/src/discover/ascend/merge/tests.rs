@@ -98,25 +98,25 @@ proptest! {
         let path = |id: u32| format!("/dev/davinci{id}");
         let seen = seen.into_iter().map(|id| (id, Device::new(Vendor::Ascend, id, path(id))));
         let seen: BTreeMap<u32, Device> = seen.collect();
-        let part = merge(&files, &facts, &seen);
+        let report = merge(&files, &facts, &seen);
 
-        let ids: Vec<u32> = part.devices.iter().map(|device| device.id).collect();
+        let ids: Vec<u32> = report.devices.iter().map(|device| device.id).collect();
         prop_assert!(ids.is_sorted_by(|a, b| a < b), "each device once, in order: {ids:?}");
         prop_assert!(files.ids.iter().chain(seen.keys()).all(|id| ids.contains(id)));
         let mut used = HashSet::new();
-        for device in &part.devices {
+        for device in &report.devices {
             let gone = device.health == Health::Faulty(GONE.to_owned());
             prop_assert_eq!(gone, !files.ids.contains(&device.id));
             prop_assert!(device.ip.is_none() || (!gone && device.chip != Chip::Ascend310p));
             prop_assert!(device.ip.is_none_or(|ip| used.insert(ip)), "an address of two");
             prop_assert!(device.port != PortState::Down || device.health != Health::Ok);
         }
-        let there = |end| part.devices.iter().any(|device| device.end() == end);
-        prop_assert!(part.links.iter().all(|link| link.a < link.b && there(link.a) && there(link.b)));
+        let there = |end| report.devices.iter().any(|device| device.end() == end);
+        prop_assert!(report.links.iter().all(|link| link.a < link.b && there(link.a) && there(link.b)));
         let mut pairs = HashSet::new();
-        prop_assert!(part.links.iter().all(|link| pairs.insert((link.a, link.b))));
+        prop_assert!(report.links.iter().all(|link| pairs.insert((link.a, link.b))));
         let mut subjects = HashSet::new();
-        for finding in &part.findings {
+        for finding in &report.findings {
             prop_assert!(subjects.insert(&finding.subject), "two problems of {}", finding.subject);
         }
     }

@@ -13,7 +13,7 @@
 
 use muster_proto::device::{Health, PciAddress};
 
-/// One chip.
+/// What `npu-smi info` prints of one chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The NPU: the card.
@@ -22,7 +22,7 @@ pub struct Row {
     pub chip: u32,
     /// The physical id, where the table has it.
     pub phy: Option<u32>,
-    /// `910B3`.
+    /// The chip's name, such as `910B3`.
     pub name: String,
     /// How it is.
     pub health: Health,

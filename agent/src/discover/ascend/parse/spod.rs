@@ -10,7 +10,7 @@ pub struct Spod {
     pub sdid: Option<u32>,
     /// How large the super-pod is.
     pub size: Option<u32>,
-    /// Which super-pod.
+    /// Number of the super-pod.
     pub id: Option<u32>,
     /// The node's number in it.
     pub server: Option<u32>,
@@ -40,13 +40,13 @@ pub fn spod(text: &str) -> Option<Spod> {
             _ => continue,
         };
         any = any || value.is_some();
-        *field = value.and_then(told);
+        *field = value.and_then(given);
     }
     any.then_some(spod)
 }
 
 /// A number that is not the one for "none".
-pub fn told(value: u32) -> Option<u32> {
+pub fn given(value: u32) -> Option<u32> {
     (value != NONE).then_some(value)
 }
 

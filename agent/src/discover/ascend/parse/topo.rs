@@ -16,7 +16,7 @@ const WIDEST: usize = 128;
 /// How long a list of cores may be.
 const CORES: usize = 256;
 
-/// The matrix.
+/// The matrix that `npu-smi info -t topo` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topo {
     /// Its numbers, ascending.

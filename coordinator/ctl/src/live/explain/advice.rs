@@ -12,7 +12,7 @@ use muster_scheduler::state::Gang;
 
 use super::super::table::number;
 use super::super::world::World;
-use super::facts::{Facts, GroupFacts, PodFacts, Standing};
+use super::facts::{Facts, GroupFacts, PodFacts, RunState};
 use super::find::Subject;
 
 /// How many names advice lists.
@@ -38,7 +38,7 @@ pub(super) fn no_pods(subject: &Subject) -> Vec<String> {
 /// What would help pods that are in no group.
 pub(super) fn loose(world: &World, pods: &[&Pod], loose: &[PodFacts]) -> Vec<String> {
     let waits = |pod: &&&Pod| {
-        loose.iter().any(|facts| facts.name == pod.key() && facts.standing == Standing::Waits)
+        loose.iter().any(|facts| facts.name == pod.key() && facts.state == RunState::Waits)
     };
     let mut help = BTreeSet::new();
     for pod in pods.iter().filter(waits) {
@@ -86,16 +86,16 @@ pub(super) fn passed_over(snapshot: &Snapshot, group: &PodGroup) -> (String, Vec
 pub(super) fn group(facts: &Facts<'_>, id: JobId, group: &GroupFacts) -> Vec<String> {
     let session = facts.session;
     let mut help = Vec::new();
-    match group.standing {
-        Standing::Placed => {
+    match group.state {
+        RunState::Placed => {
             return vec![
                 "nothing: it is placed in the scheduler's next cycle, if one runs".to_owned(),
             ];
         }
-        Standing::Promised => {
+        RunState::Promised => {
             help.push("wait: it gets its nodes as soon as the pods above have left".to_owned());
         }
-        Standing::NoPods => {
+        RunState::NoPods => {
             help.push("its pods are gone or ending, and none waits: see what owns it".to_owned());
         }
         _ => {}
@@ -164,9 +164,7 @@ pub(super) fn group(facts: &Facts<'_>, id: JobId, group: &GroupFacts) -> Vec<Str
         }
     }
     help.extend(waiting.nodes.iter().filter_map(|(why, count)| node(why, *count)));
-    if group.position.is_some_and(|position| position.place > 1)
-        && group.standing == Standing::Waits
-    {
+    if group.position.is_some_and(|position| position.place > 1) && group.state == RunState::Waits {
         help.push(
             "groups before it in its queue go first: a higher priority class puts it ahead"
                 .to_owned(),

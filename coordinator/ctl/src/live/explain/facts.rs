@@ -22,7 +22,7 @@ use super::recorded::{Recorded, recorded};
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum Standing {
+pub(crate) enum RunState {
     /// It runs, or is bound and about to.
     Runs,
     /// It has ended well.
@@ -31,7 +31,6 @@ pub(crate) enum Standing {
     Placed,
     /// It gets its nodes as soon as others have left them.
     Promised,
-    /// It waits.
     Waits,
     /// It has no pods that could run.
     NoPods,
@@ -62,14 +61,14 @@ pub(crate) struct Answer {
     pub(crate) help: Vec<String>,
 }
 
-/// A group.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GroupFacts {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) queue: String,
-    pub(crate) standing: Standing,
+    #[serde(rename = "standing")]
+    pub(crate) state: RunState,
     /// What the coordinator and KAI recorded.
     pub(crate) recorded: Vec<Recorded>,
     /// What the engine says now, if something waits.
@@ -89,7 +88,6 @@ pub(crate) struct GroupFacts {
     pub(crate) help: Vec<String>,
 }
 
-/// A pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodFacts {
@@ -105,7 +103,7 @@ pub(crate) struct PodFacts {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) note: String,
     #[serde(skip)]
-    pub(crate) standing: Standing,
+    pub(crate) state: RunState,
 }
 
 /// All that answers are made of.
@@ -131,9 +129,9 @@ pub(crate) fn answer(world: &World, subject: &Subject, ran: &Ran) -> Answer {
     Answer { search_left_out: ran.search_left_out, ..facts.answer(subject) }
 }
 
-// === impl Standing ===
+// === impl RunState ===
 
-impl Standing {
+impl RunState {
     /// Whether there is nothing to be done about it.
     pub(crate) fn is_well(self) -> bool {
         matches!(self, Self::Runs | Self::Ended | Self::Placed)
@@ -177,8 +175,8 @@ impl<'a> Facts<'a> {
         let loose = of(None);
         let nothing = groups.is_empty() && loose.is_empty();
         let runs = !nothing
-            && groups.iter().all(|group| group.standing.is_well())
-            && loose.iter().all(|pod| pod.standing.is_well());
+            && groups.iter().all(|group| group.state.is_well())
+            && loose.iter().all(|pod| pod.state.is_well());
         let help = if nothing {
             advice::no_pods(subject)
         } else {
@@ -210,7 +208,7 @@ impl<'a> Facts<'a> {
             namespace: namespace.clone(),
             name: name.clone(),
             queue: found.map_or(&object.spec.queue, |(_, job)| &job.queue_name).clone(),
-            standing: Standing::PassedOver,
+            state: RunState::PassedOver,
             recorded: written.map(recorded).unwrap_or_default(),
             now: None,
             passed_over: None,
@@ -228,11 +226,11 @@ impl<'a> Facts<'a> {
         };
         let key = job.key();
         facts.queues = self.queues(id);
-        facts.standing = self.standing(id, &facts.pods, one);
+        facts.state = self.state(id, &facts.pods, one);
         if self.world.partial.is_some() {
             return Some(facts);
         }
-        let waits = |pod: &PodFacts| matches!(pod.standing, Standing::Waits | Standing::Promised);
+        let waits = |pod: &PodFacts| matches!(pod.state, RunState::Waits | RunState::Promised);
         if facts.pods.iter().any(waits) {
             facts.now = self.decisions.reasons.get(&key).cloned();
             facts.position = self.positions.get(&id).copied();
@@ -248,22 +246,22 @@ impl<'a> Facts<'a> {
         Some(facts)
     }
 
-    fn standing(&self, id: JobId, pods: &[PodFacts], one: bool) -> Standing {
+    fn state(&self, id: JobId, pods: &[PodFacts], one: bool) -> RunState {
         if one && let [pod] = pods {
-            return pod.standing;
+            return pod.state;
         }
-        let has = |standing: Standing| pods.iter().any(|pod| pod.standing == standing);
-        let waits = has(Standing::Waits) || has(Standing::Promised) || has(Standing::Placed);
-        let runs = has(Standing::Runs);
+        let has = |state: RunState| pods.iter().any(|pod| pod.state == state);
+        let waits = has(RunState::Waits) || has(RunState::Promised) || has(RunState::Placed);
+        let runs = has(RunState::Runs);
         match (waits, runs) {
-            (false, true) => Standing::Runs,
-            (false, false) if has(Standing::Ended) => Standing::Ended,
-            (false, false) => Standing::NoPods,
+            (false, true) => RunState::Runs,
+            (false, false) if has(RunState::Ended) => RunState::Ended,
+            (false, false) => RunState::NoPods,
             // It has what it needs; what waits is more than that.
-            (true, true) if self.session.is_gang_satisfied(id) => Standing::Runs,
-            (true, _) if has(Standing::Placed) => Standing::Placed,
-            (true, _) if has(Standing::Promised) => Standing::Promised,
-            (true, _) => Standing::Waits,
+            (true, true) if self.session.is_gang_satisfied(id) => RunState::Runs,
+            (true, _) if has(RunState::Placed) => RunState::Placed,
+            (true, _) if has(RunState::Promised) => RunState::Promised,
+            (true, _) => RunState::Waits,
         }
     }
 
@@ -289,13 +287,13 @@ impl<'a> Facts<'a> {
         let waits = matches!(status, "Pending" | "Gated");
         let key = pod.key();
         let decided = self.next.get(key.as_str()).filter(|_| waits);
-        let standing = match (status, decided.map(|decision| decision.action)) {
-            ("Succeeded", _) => Standing::Ended,
-            ("Failed" | "Unknown" | "Releasing" | "StuckInReleasing", _) => Standing::NoPods,
-            ("Pending" | "Gated", Some(Action::Bind)) => Standing::Placed,
-            ("Pending" | "Gated", Some(_)) => Standing::Promised,
-            ("Pending" | "Gated", None) => Standing::Waits,
-            _ => Standing::Runs,
+        let state = match (status, decided.map(|decision| decision.action)) {
+            ("Succeeded", _) => RunState::Ended,
+            ("Failed" | "Unknown" | "Releasing" | "StuckInReleasing", _) => RunState::NoPods,
+            ("Pending" | "Gated", Some(Action::Bind)) => RunState::Placed,
+            ("Pending" | "Gated", Some(_)) => RunState::Promised,
+            ("Pending" | "Gated", None) => RunState::Waits,
+            _ => RunState::Runs,
         };
         PodFacts {
             name: key,
@@ -303,7 +301,7 @@ impl<'a> Facts<'a> {
             node: if waits { String::new() } else { node.to_owned() },
             next: decided.map(|decision| decision.node.clone()).unwrap_or_default(),
             note: note(pod, request, &self.world.schedulers),
-            standing,
+            state,
         }
     }
 }

@@ -14,7 +14,7 @@ const LISTED: usize = 8;
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ObjectQuery {
     /// Its kind as people write it, in small letters and singular.
     pub(crate) kind: Option<String>,
     pub(crate) name: String,
@@ -44,9 +44,9 @@ struct Family {
     owners: BTreeMap<Key, BTreeSet<Key>>,
 }
 
-// === impl Asked ===
+// === impl ObjectQuery ===
 
-impl Asked {
+impl ObjectQuery {
     /// `NAME`, `KIND/NAME`, or `KIND NAME`.
     pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
         let wrong = || format!("`{}`: write NAME, KIND/NAME, or KIND NAME", words.join(" "));
@@ -84,7 +84,7 @@ fn singular(kind: &str) -> String {
 }
 
 /// Looks for what is asked about. What owns another of the same name stands for both.
-pub(crate) fn find(world: &World, asked: &Asked) -> Result<Subject, String> {
+pub(crate) fn find(world: &World, asked: &ObjectQuery) -> Result<Subject, String> {
     let family = Family::of(world);
     let fits = |key: &&Key| {
         key.2 == asked.name
@@ -245,7 +245,7 @@ impl Family {
     }
 
     /// Says what there is instead.
-    fn unknown(&self, world: &World, asked: &Asked) -> String {
+    fn unknown(&self, world: &World, asked: &ObjectQuery) -> String {
         let kind = asked.kind.as_deref().unwrap_or("object");
         let own = match kind {
             "queue" => Some("queues"),

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::reason::Reason;
 
 use super::super::table::{Table, paragraph};
-use super::facts::{Answer, GroupFacts, PodFacts, Standing};
+use super::facts::{Answer, GroupFacts, PodFacts, RunState};
 use super::recorded::Recorded;
 
 /// How wide the column of headings is.
@@ -22,7 +22,7 @@ pub(super) fn print(answer: &Answer, wide: bool, out: &mut dyn Write) -> io::Res
     writeln!(out, "{kind} {namespace}/{name} {}", headline(answer))?;
     let several = groups.len() > 1;
     let (short, long): (Vec<&GroupFacts>, Vec<&GroupFacts>) =
-        groups.iter().partition(|group| several && !wide && group.standing.is_well());
+        groups.iter().partition(|group| several && !wide && group.state.is_well());
     let most = if wide { long.len() } else { GROUPS };
     for group in long.iter().take(most) {
         writeln!(out)?;
@@ -62,13 +62,13 @@ fn beside(well: &[&GroupFacts], more: usize) -> String {
 }
 
 fn headline(answer: &Answer) -> String {
-    let standings: Vec<Standing> = answer
+    let states: Vec<RunState> = answer
         .groups
         .iter()
-        .map(|group| group.standing)
-        .chain(answer.loose.iter().map(|pod| pod.standing))
+        .map(|group| group.state)
+        .chain(answer.loose.iter().map(|pod| pod.state))
         .collect();
-    let Some(worst) = standings.iter().max_by_key(|standing| weight(**standing)) else {
+    let Some(worst) = states.iter().max_by_key(|state| weight(**state)) else {
         return "has no pods".to_owned();
     };
     let all: Vec<&PodFacts> =
@@ -76,36 +76,36 @@ fn headline(answer: &Answer) -> String {
     let nodes: Vec<&str> =
         all.iter().map(|pod| pod.node.as_str()).filter(|node| !node.is_empty()).collect();
     match (worst, all.as_slice()) {
-        (Standing::Runs, [pod]) if pod.status != "Running" => {
+        (RunState::Runs, [pod]) if pod.status != "Running" => {
             format!("is bound to node {}", pod.node)
         }
-        (Standing::Runs, [pod]) => format!("runs on node {}", pod.node),
-        (Standing::Runs, _) => format!("runs: {} of {} pods have a node", nodes.len(), all.len()),
-        (Standing::Ended, _) => "has ended".to_owned(),
-        (Standing::Placed, _) => "is placed in the scheduler's next cycle".to_owned(),
-        (Standing::Promised, _) => "waits for others to leave".to_owned(),
-        (Standing::Waits, _) => match answer.groups.iter().find_map(|group| group.now.as_ref()) {
+        (RunState::Runs, [pod]) => format!("runs on node {}", pod.node),
+        (RunState::Runs, _) => format!("runs: {} of {} pods have a node", nodes.len(), all.len()),
+        (RunState::Ended, _) => "has ended".to_owned(),
+        (RunState::Placed, _) => "is placed in the scheduler's next cycle".to_owned(),
+        (RunState::Promised, _) => "waits for others to leave".to_owned(),
+        (RunState::Waits, _) => match answer.groups.iter().find_map(|group| group.now.as_ref()) {
             Some(waiting) => format!("does not run: {:?}", waiting.reason),
             None => match answer.groups.iter().find_map(|group| group.recorded.first()) {
                 Some(record) => format!("does not run: {}, as recorded", record.reason),
                 None => "does not run".to_owned(),
             },
         },
-        (Standing::NoPods, [pod]) => format!("does not run: it is {}", pod.status),
-        (Standing::NoPods, _) => "has no pods that could run".to_owned(),
-        (Standing::PassedOver, _) => "does not run: the scheduler passes it over".to_owned(),
+        (RunState::NoPods, [pod]) => format!("does not run: it is {}", pod.status),
+        (RunState::NoPods, _) => "has no pods that could run".to_owned(),
+        (RunState::PassedOver, _) => "does not run: the scheduler passes it over".to_owned(),
     }
 }
 
-fn weight(standing: Standing) -> u8 {
-    match standing {
-        Standing::Ended => 0,
-        Standing::Runs => 1,
-        Standing::Placed => 2,
-        Standing::Promised => 3,
-        Standing::NoPods => 4,
-        Standing::Waits => 5,
-        Standing::PassedOver => 6,
+fn weight(state: RunState) -> u8 {
+    match state {
+        RunState::Ended => 0,
+        RunState::Runs => 1,
+        RunState::Placed => 2,
+        RunState::Promised => 3,
+        RunState::NoPods => 4,
+        RunState::Waits => 5,
+        RunState::PassedOver => 6,
     }
 }
 

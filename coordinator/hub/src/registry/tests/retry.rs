@@ -18,7 +18,7 @@ fn what_was_refused_for_a_reason_that_may_be_gone_is_said_again() {
         let (mut registry, session) = node_with(&["a"]);
         let table = blob("t");
         let order = delivery("a", 1, &table);
-        registry.want("n", order.clone(), table.clone()).unwrap();
+        registry.set_desired("n", order.clone(), table.clone()).unwrap();
         assert_eq!(registry.retry("n", session, 8), [], "nothing was refused");
         registry.ack("n", session, refused(&order, reason));
         let again = Order::Deliver { delivery: order.clone(), blob: table };
@@ -40,9 +40,9 @@ fn what_is_not_wanted_any_more_is_not_said_again() {
     let (mut registry, session) = node_with(&["a", "b"]);
     let table = blob("t");
     let (old, new) = (delivery("a", 1, &table), delivery("a", 2, &table));
-    registry.want("n", old.clone(), table.clone()).unwrap();
+    registry.set_desired("n", old.clone(), table.clone()).unwrap();
     registry.ack("n", session, refused(&old, "disk-full"));
-    registry.want("n", new.clone(), table.clone()).unwrap();
+    registry.set_desired("n", new.clone(), table.clone()).unwrap();
     assert_eq!(registry.retry("n", session, 8), [], "the new one is on its way");
     registry.ack("n", session, refused(&old, "disk-full"));
     assert_eq!(registry.retry("n", session, 8), [], "the old one was replaced");
@@ -57,7 +57,7 @@ fn a_retire_that_was_refused_is_said_again() {
     let (mut registry, session) = node_with(&["a"]);
     let table = blob("t");
     let order = delivery("a", 3, &table);
-    registry.unwant("n", &order.place, 3);
+    registry.clear_desired("n", &order.place, 3);
     registry.ack("n", session, refused(&order, "read-only"));
     let retire = Order::Retire { place: order.place.clone(), generation: 3 };
     assert_eq!(registry.retry("n", session, 8), [retire]);
@@ -70,7 +70,7 @@ fn few_orders_are_said_again_at_once_and_all_get_their_turn() {
     let table = blob("t");
     for uid in uids {
         let order = delivery(uid, 1, &table);
-        registry.want("n", order.clone(), table.clone()).unwrap();
+        registry.set_desired("n", order.clone(), table.clone()).unwrap();
         registry.ack("n", session, refused(&order, "volume-missing"));
     }
     let mut seen = Vec::new();
@@ -88,7 +88,7 @@ fn a_content_that_was_dropped_between_two_tries_is_sent_each_time() {
     let (mut registry, session) = node_with(&["a"]);
     let table = blob("t");
     let order = delivery("a", 1, &table);
-    registry.want("n", order.clone(), table).unwrap();
+    registry.set_desired("n", order.clone(), table).unwrap();
     for _ in 0..3 * MOST_RETRIES {
         registry.ack("n", session, refused(&order, "disk-full"));
         assert_eq!(registry.retry("n", session, 8).len(), 1);

@@ -3,7 +3,7 @@
 use super::schema_rules::LIST_TYPE;
 use super::{array, text};
 use crate::schema::{path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";

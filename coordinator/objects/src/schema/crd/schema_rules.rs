@@ -3,7 +3,7 @@
 use super::{array, list_rules, text};
 use crate::schema::node::Node;
 use crate::schema::{cel, embedded, parse, path, print, prune, structural, validate};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];

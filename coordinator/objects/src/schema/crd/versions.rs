@@ -3,7 +3,7 @@
 use super::schema_rules;
 use super::{array, text};
 use crate::schema::{names, parse, path, print};
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -149,12 +149,7 @@ fn invalid_versions(spec: &Value, why: &str) -> FieldError {
     } else {
         "null".to_owned()
     };
-    FieldError {
-        kind: Kind::Invalid,
-        field: "spec.versions".to_owned(),
-        value: Some(value),
-        detail: why.to_owned(),
-    }
+    FieldError::printed(Kind::Invalid, "spec.versions", value, why)
 }
 
 fn check_deprecation(version: &Value, at: &str, errors: &mut Vec<FieldError>) {
@@ -266,11 +261,11 @@ fn check_selectable(version: &Value, fields: &Value, at: &str, errors: &mut Vec<
         }
     }
     if seen.len() > MAX_SELECTABLE {
-        errors.push(FieldError {
-            kind: Kind::TooMany,
-            field: at.to_owned(),
-            value: Some(seen.len().to_string()),
-            detail: format!("must have at most {MAX_SELECTABLE} items"),
-        });
+        errors.push(FieldError::printed(
+            Kind::TooMany,
+            at,
+            seen.len().to_string(),
+            format!("must have at most {MAX_SELECTABLE} items"),
+        ));
     }
 }

@@ -3,7 +3,7 @@
 use super::Outcome;
 use crate::schema::node::Node;
 use crate::schema::print;
-use crate::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 /// Whether a float is an integer that JSON carries without loss.

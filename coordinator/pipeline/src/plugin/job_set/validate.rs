@@ -2,7 +2,7 @@
 
 use muster_api::TrainJob;
 use muster_api::names::{DATASET_INITIALIZER, INITIALIZER, MODEL_INITIALIZER, NODE};
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use crate::info::Info;

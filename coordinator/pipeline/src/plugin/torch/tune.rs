@@ -2,7 +2,7 @@
 
 use muster_api::TrainJob;
 use muster_api::names::{NODE, TRAINER};
-use muster_modelserving::field_error::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::Processes;

@@ -14,7 +14,6 @@ use super::{Batch, Probe, Purpose};
 
 /// A way that works.
 pub(super) struct Solution {
-    /// It, done.
     pub(super) statement: Statement,
     /// Whom it costs.
     pub(super) recorded: Vec<Batch>,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
+use muster_kube::Quantity;
+
 use crate::{
-    input::{Container, Meta, NodeResourceTopology, Pod, ResourceList},
-    quantity::Quantity,
+    input::{Container, NodeResourceTopology, Pod, ResourceList},
     snapshot::{CPU, Dimensions, MEMORY, Vector, amount_of, at},
 };
 
@@ -102,7 +103,7 @@ impl Zones {
         // Amounts are in the unit of their dimension: whole ones, or thousandths.
         let written = |(i, amount): (usize, f64)| {
             let name = dimensions.name(i);
-            let one = amount_of(dimensions, name, i, Quantity::whole(1));
+            let one = amount_of(dimensions, name, i, Quantity::from_units(1));
             let unit = if one > 1.0 { "m" } else { "" };
             (name.to_owned(), format!("{amount:.0}{unit}"))
         };
@@ -144,10 +145,10 @@ fn policy(topology: &NodeResourceTopology) -> (Policy, bool) {
     }
 }
 
-/// Zones that a pod's marks say it has on a node: zone, dimension, amount. A mark that names a zone which the node does
-/// not have says nothing.
-pub fn placement_of(
-    meta: &Meta,
+/// Zones that a pod's annotations say it has on a node: zone, dimension, amount. `text` gives an annotation's value. One that
+/// names a zone which the node does not have says nothing.
+pub fn placement_of<'a>(
+    text: impl Fn(&str) -> Option<&'a str>,
     dimensions: &Dimensions,
     zones: Option<&Zones>,
 ) -> Vec<(usize, usize, f64)> {
@@ -159,7 +160,7 @@ pub fn placement_of(
     }
     let Some(zones) = zones else { return Vec::new() };
     let read = |name: &str| {
-        let parts: Vec<Part> = serde_json::from_str(meta.annotations.get(name)?).ok()?;
+        let parts: Vec<Part> = serde_json::from_str(text(name)?).ok()?;
         (!parts.is_empty()).then_some(parts)
     };
     let marks = read("kai.scheduler/numa-placement-observed").or_else(|| read(PREDICTED));

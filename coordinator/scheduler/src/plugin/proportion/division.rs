@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-/// Without end.
+/// An unlimited amount.
 pub const UNLIMITED: f64 = -1.0;
 
 /// A queue that claims its share.

@@ -197,7 +197,7 @@ impl Builder<'_> {
             for (of, (resource, amount)) in container.resources.requests.iter().enumerate() {
                 let Some(dimension) = self.dimensions.find(resource) else { continue };
                 let Some(filter) = self.extended.get(&dimension).copied() else { continue };
-                let Some(count) = u32::try_from(amount.value()).ok().filter(|count| *count > 0)
+                let Some(count) = u32::try_from(amount.units()).ok().filter(|count| *count > 0)
                 else {
                     continue;
                 };

@@ -5,9 +5,10 @@ use std::{
     sync::Arc,
 };
 
+use muster_kube::Quantity;
+
 use crate::{
     input::{self, ResourceSlice},
-    quantity::Quantity,
     selector::Selector,
     snapshot::{Device, DeviceId, Devices, Filter, Node, NodeId, Pool, Reach, Table},
 };
@@ -162,7 +163,7 @@ impl<'a> Builder<'a> {
                     let fits = |id: &&DeviceId| filter.matches(&devices.all[**id]) == Ok(true);
                     let count = there.filter(fits).count();
                     if count > 0 {
-                        let amount = Quantity::whole(count as u32);
+                        let amount = Quantity::from_units(count as i64);
                         *place = amount_of(&self.dimensions, resource, dimension, amount);
                         node.claimed_dimensions.push(dimension);
                     }

@@ -218,7 +218,7 @@ impl Builder<'_> {
             let has = dimension.map_or(0.0, |index| at(total, index));
             let wants = match dimension {
                 Some(index) => amount_of(&self.dimensions, name, index, amount),
-                None => amount.value() as f64,
+                None => amount.units() as f64,
             };
             (wants > has).then(|| {
                 format!(

@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
         let NodeStatus { allocatable: offered, capacity, .. } = &object.status;
         for (resource, faulty) in faulty {
             let value =
-                |list: &ResourceList| list.get(resource).map(|amount| amount.value() as f64);
+                |list: &ResourceList| list.get(resource).map(|amount| amount.units() as f64);
             let withdrawn = match (value(capacity), value(offered)) {
                 (Some(has), Some(offers)) => (has - offers).max(0.0),
                 _ => 0.0,
@@ -223,14 +223,14 @@ pub fn amount_of(
     dimensions: &Dimensions,
     name: &str,
     index: usize,
-    amount: crate::quantity::Quantity,
+    amount: muster_kube::Quantity,
 ) -> f64 {
     let plain = matches!(
         name,
         "memory" | "pods" | "ephemeral-storage" | "storage" | "nvidia.com/gpu" | "amd.com/gpu"
     ) || dimensions.is_slice(index)
         || dimensions.is_npu(index);
-    if plain || index == GPU { amount.value() as f64 } else { amount.milli() as f64 }
+    if plain || index == GPU { amount.units() as f64 } else { amount.milli() as f64 }
 }
 
 fn gpu_memory(label: Option<&str>) -> (i64, bool) {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    input::{self, BindRequest, Phase, Pod, Unconfirmed},
+    input::{self, BindRequest, Phase, Pod},
     snapshot::{
         Class, ClassId, Devices, Job, JobId, Node, NodeId, PodKey, PodSet, PodSetId, Status, Table,
         Task, TaskId,
@@ -32,6 +32,7 @@ type Group<'a> = (input::Dialect, &'a str, &'a str);
 impl<'a> Builder<'a> {
     pub(super) fn tasks(
         &mut self,
+        pods: &[&'a Pod],
         jobs: &HashMap<String, JobId>,
         job_table: &mut Table<JobId, Job>,
         pod_sets: &mut Table<PodSetId, PodSet>,
@@ -48,30 +49,21 @@ impl<'a> Builder<'a> {
                 requests.insert(key, request);
             }
         }
-        let keep_labels = input.pods.iter().any(|pod| {
+        let keep_labels = pods.iter().any(|pod| {
             pod.spec.affinity.as_ref().is_some_and(|affinity| {
                 affinity.pod_affinity != input::PodAffinity::default()
                     || affinity.pod_anti_affinity != input::PodAffinity::default()
             })
         });
-        // The names themselves are sorted: an object is looked at once, when its turn comes.
-        let names = |pod: &'a Pod| (pod.metadata.namespace.as_str(), pod.metadata.name.as_str());
-        let mut order: Vec<_> = input.pods.iter().map(|pod| (names(pod), pod)).collect();
-        order.sort_by_key(|(key, _)| *key);
         let scoped = self.parameters.groups_by_namespace;
-        let mut tasks: Table<TaskId, Task> = Table::with_capacity(input.pods.len());
+        let mut tasks: Table<TaskId, Task> = Table::with_capacity(pods.len());
         let mut classes = Table::default();
         let mut known = BTreeMap::new();
         let mut plain: Vec<(Plain<'_>, ClassId)> = Vec::new();
         let mut last: Option<(Group<'a>, Option<JobId>)> = None;
-        for (_, pod) in order {
-            let request = if requests.is_empty() {
-                None
-            } else {
-                requests
-                    .get(&(pod.metadata.namespace.as_str(), pod.metadata.name.as_str()))
-                    .copied()
-            };
+        for pod in pods.iter().copied() {
+            let request =
+                if requests.is_empty() { None } else { requests.get(&pod.name()).copied() };
             let claims = self.task_claims(devices, pod);
             let key = if keep_labels { None } else { Plain::of(pod) };
             let seen = key.as_ref().and_then(|key| plain.iter().find(|(other, _)| other == key));
@@ -158,6 +150,7 @@ impl<'a> Builder<'a> {
         };
         let node = self.node_ids.get(node_name).copied();
         let zones = node.and_then(|node| nodes[node].numa.as_deref());
+        let text = |name: &str| meta.annotations.get(name);
         let role = meta.labels.get("training.kubeflow.org/job-role").unwrap_or("");
         Task {
             key: PodKey::new(&meta.namespace, &meta.name),
@@ -169,7 +162,7 @@ impl<'a> Builder<'a> {
             node,
             groups: names.iter().map(|name| self.group(name)).collect(),
             created: meta.creation_timestamp,
-            eviction_ordered: pod.unconfirmed == Some(Unconfirmed::Eviction),
+            eviction_ordered: false,
             foreign: pod.spec.scheduler_name != self.parameters.scheduler_name,
             reservation,
             utility: reservation || app == "scaling-pod",
@@ -180,7 +173,7 @@ impl<'a> Builder<'a> {
                 .get("kai.scheduler/task-priority")
                 .map(|text| text.parse().map_err(|_| ())),
             nominated: self.node_ids.get(pod.status.nominated_node_name.as_str()).copied(),
-            numa: crate::plugin::numa::placement_of(meta, &self.dimensions, zones),
+            numa: crate::plugin::numa::placement_of(text, &self.dimensions, zones),
             npus: npus(pod),
             claims: Vec::new(),
         }
@@ -201,9 +194,7 @@ impl<'a> Builder<'a> {
             },
             Phase::Pending if deleted.is_some() => Status::Releasing,
             Phase::Pending if !pod.spec.node_name.is_empty() => Status::Bound,
-            Phase::Pending if request.is_some_and(BindRequest::is_promise) => Status::Pipelined,
             Phase::Pending if request.is_some() => Status::Binding,
-            Phase::Pending if pod.unconfirmed == Some(Unconfirmed::Binding) => Status::Binding,
             Phase::Pending if !pod.spec.scheduling_gates.is_empty() => Status::Gated,
             Phase::Pending => Status::Pending,
             Phase::Succeeded => Status::Succeeded,

@@ -155,7 +155,7 @@ impl Builder<'_> {
         for (name, amount) in container.resources.requests.iter() {
             let Some(index) = self.dimensions.find(name) else { continue };
             if index == GPU {
-                asked.gpus = asked.gpus.saturating_add(amount.value());
+                asked.gpus = asked.gpus.saturating_add(amount.units());
             } else if let Some(place) = asked.vector.get_mut(index) {
                 *place += amount_of(&self.dimensions, name, index, amount);
             }

@@ -25,7 +25,7 @@ impl Builder<'_> {
                     continue;
                 }
                 twice |= rooms.iter().any(|(class, _)| *class == capacity.storage_class_name);
-                let bytes = capacity.capacity.map_or(0, crate::quantity::Quantity::value);
+                let bytes = capacity.capacity.map_or(0, muster_kube::Quantity::units);
                 rooms.push((capacity.storage_class_name.clone(), bytes));
             }
             nodes[id].storage = if twice { Vec::new() } else { rooms };
@@ -64,7 +64,7 @@ impl Builder<'_> {
                 .resources
                 .requests
                 .get("storage")
-                .map_or(0, crate::quantity::Quantity::value);
+                .map_or(0, muster_kube::Quantity::units);
             let key = format!("{}/{name}", pod.metadata.namespace);
             claims.push(StorageClaim { key, class, size, bound, nodes });
         }

@@ -1,4 +1,4 @@
-//! What is to be done about struck pods now.
+//! What is to be done about pods that are affected by a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,22 +43,23 @@ impl Cluster {
         let care = self.settings.faults;
         let is_cooling = |known: &Known| known.restart.is_cooling(now, care.cool_down);
         self.faults.restarts.retain(|_, known| known.restart.is_recent(now, care.cool_down));
-        let struck = self.struck(now);
+        let faulted = self.faulted(now);
         let cooling = self.faults.restarts.iter().filter(|(_, known)| is_cooling(known));
         let groups: BTreeSet<Group> =
-            struck.keys().chain(cooling.map(|(group, _)| group)).cloned().collect();
+            faulted.keys().chain(cooling.map(|(group, _)| group)).cloned().collect();
         let members = self.members(&groups);
         self.meet(members.values().flatten(), now);
         let outage = self.outage();
         let mut troubles = BTreeMap::new();
         for group in groups {
-            let struck = struck.get(&group).map(Vec::as_slice).unwrap_or_default();
+            let faulted = faulted.get(&group).map(Vec::as_slice).unwrap_or_default();
             let members = members.get(&group).map(Vec::as_slice).unwrap_or_default();
             let Some(object) = self.pod_group(group.0, &group.1) else { continue };
-            let (policy, uid) = (self.policy(object, struck, members), object.metadata.uid.clone());
+            let (policy, uid) =
+                (self.policy(object, faulted, members), object.metadata.uid.clone());
             let last = self.faults.restarts.get(&group).copied();
             let known = last.filter(is_cooling);
-            let trouble = trouble(struck, &policy, known.as_ref(), care.cool_down, outage);
+            let trouble = trouble(faulted, &policy, known.as_ref(), care.cool_down, outage);
             if let Some(trouble) = &trouble {
                 troubles.insert(group.clone(), trouble.clone());
             }
@@ -69,7 +70,7 @@ impl Cluster {
                     let pods: Vec<&Member> = match policy {
                         Policy::Gang => members.iter().collect(),
                         _ if outage.is_some() => Vec::new(),
-                        _ => struck.iter().filter(lasting).map(|one| &one.pod).collect(),
+                        _ => faulted.iter().filter(lasting).map(|one| &one.pod).collect(),
                     };
                     self.end(cycle, &group, &restart, policy, &pods, now);
                 }
@@ -79,7 +80,7 @@ impl Cluster {
                     if last.is_none_or(|last| last.noted != Noted::OnItsWay)
                         && outage.is_none()
                         && known.is_none_or(|known| known.may_begin(now))
-                        && struck.iter().any(|one| {
+                        && faulted.iter().any(|one| {
                             self.is_lasting(one, now) && self.is_settled(&one.pod, now)
                         }) =>
                 {
@@ -97,7 +98,7 @@ impl Cluster {
     }
 
     /// Pods of ours that stand on something bad, by group.
-    fn struck(&mut self, now: Timestamp) -> BTreeMap<Group, Vec<Struck>> {
+    fn faulted(&mut self, now: Timestamp) -> BTreeMap<Group, Vec<Struck>> {
         let ours = &self.settings.config.params.scheduler_name;
         let faults = &self.faults;
         if faults.hits.is_empty() && faults.bad.is_empty() {
@@ -154,13 +155,13 @@ impl Cluster {
         all
     }
 
-    fn is_lasting(&self, struck: &Struck, now: Timestamp) -> bool {
+    fn is_lasting(&self, faulted: &Struck, now: Timestamp) -> bool {
         let care = &self.settings.faults;
-        let grace = match struck.bad {
+        let grace = match faulted.bad {
             Bad::DeviceFaulty => care.grace,
             Bad::NodeNotReady | Bad::NodeGone => care.grace.max(care.node_grace),
         };
-        now.duration_since(struck.since) >= grace
+        now.duration_since(faulted.since) >= grace
     }
 
     /// How many nodes are bad, and of how many, if that is most of them.
@@ -187,7 +188,7 @@ impl Cluster {
     fn policy(
         &self,
         group: &PodGroup,
-        struck: &[Struck],
+        faulted: &[Struck],
         members: &[Member],
     ) -> Result<Policy, String> {
         let meta = &group.metadata;
@@ -195,7 +196,7 @@ impl Cluster {
             text.parse::<Policy>()
                 .map_err(|why| format!("annotation {FAULT_POLICY} of {what}: {why}"))
         };
-        let mut pods = struck.iter().map(|one| &one.pod).chain(members);
+        let mut pods = faulted.iter().map(|one| &one.pod).chain(members);
         if let Some((pod, text)) = pods.find_map(|one| Some((&one.pod, one.says.as_deref()?))) {
             return read(format!("pod {}", shown(pod)), text);
         }
@@ -314,18 +315,19 @@ fn queue_of(group: &PodGroup) -> &str {
     }
 }
 
-/// What is said of struck pods; they are sorted.
+/// What is said of pods that are affected by a fault; they are sorted.
 fn trouble(
-    struck: &[Struck],
+    faulted: &[Struck],
     policy: &Result<Policy, String>,
     known: Option<&Known>,
     cool_down: SignedDuration,
     outage: Option<(usize, usize)>,
 ) -> Option<Trouble> {
-    let first = struck.first()?;
-    let named = struck.iter().take(NAMED).map(|one| format!("pod {}: {}", one.pod.pod.1, one.what));
+    let first = faulted.first()?;
+    let named =
+        faulted.iter().take(NAMED).map(|one| format!("pod {}: {}", one.pod.pod.1, one.what));
     let named: Vec<String> = named.collect();
-    let more = match struck.len().saturating_sub(NAMED) {
+    let more = match faulted.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!("; and {more} pods more"),
     };
@@ -336,7 +338,7 @@ fn trouble(
         Err(why) => format!("{why}; nothing is done"),
     };
     let came_since = |one: &Struck| known.is_some_and(|known| !known.restart.covers(one.pod.came));
-    if let Some(known) = known.filter(|_| struck.iter().any(came_since))
+    if let Some(known) = known.filter(|_| faulted.iter().any(came_since))
         && let Ok(until) = known.restart.at.checked_add(known.restart.rest(cool_down))
     {
         let Restart { at, count, .. } = known.restart;

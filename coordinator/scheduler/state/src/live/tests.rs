@@ -1,3 +1,4 @@
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::*;
@@ -171,4 +172,49 @@ fn a_shard_that_needs_prometheus_says_when_nobody_names_it_and_when_it_does_not_
     let dependencies = one(&resolved.shards[0].1, "DependenciesFulfilled");
     assert_eq!((dependencies.status, dependencies.reason), (false, "prometheus_connection_failed"));
     assert_eq!(dependencies.message, "no answer");
+}
+
+#[test]
+fn conditions_that_somebody_else_keeps_writing_are_left_to_them_for_longer_and_longer() {
+    let ours = live().resolve(&[shard("default", 1, json!({}))], None, None).shards.remove(0).1;
+    let at = |seconds: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds);
+    let mut contest = Contest::default();
+    let mut version = 0;
+    // What is written is overwritten at once, as often as it is written.
+    let mut fight = |contest: &mut Contest, now: i64| {
+        let turn = contest.turn(&ours, &version.to_string(), at(now));
+        if turn == Turn::Write {
+            contest.wrote(&ours, &version.to_string());
+            version += 2;
+        }
+        turn
+    };
+    let wait = |seconds: i64| Turn::Wait(SignedDuration::from_secs(seconds));
+    assert_eq!([0, 1, 1].map(|now| fight(&mut contest, now)), [Turn::Write; 3]);
+    assert_eq!(fight(&mut contest, 2), Turn::Contested(SignedDuration::from_secs(60)));
+    assert_eq!([2, 32, 62].map(|now| fight(&mut contest, now)), [wait(60), wait(30), Turn::Write]);
+    assert_eq!(fight(&mut contest, 63), Turn::Contested(SignedDuration::from_secs(120)));
+    assert_eq!(fight(&mut contest, 183), Turn::Write);
+    for _ in 0..20 {
+        if let Turn::Contested(wait) = fight(&mut contest, 184) {
+            assert!(wait <= SignedDuration::from_secs(600));
+        }
+    }
+    // Much later it counts anew.
+    assert_eq!([9000, 9001].map(|now| fight(&mut contest, now)), [Turn::Write; 2]);
+}
+
+#[test]
+fn a_write_that_the_watch_has_not_shown_and_a_change_of_ours_are_no_contest() {
+    let of = |generation| {
+        live().resolve(&[shard("default", generation, json!({}))], None, None).shards.remove(0).1
+    };
+    let mut contest = Contest::default();
+    for generation in 1..20 {
+        let ours = of(generation);
+        let version = generation.to_string();
+        assert_eq!(contest.turn(&ours, &version, Timestamp::UNIX_EPOCH), Turn::Write);
+        contest.wrote(&ours, &version);
+        assert_eq!(contest.turn(&ours, &version, Timestamp::UNIX_EPOCH), Turn::Write);
+    }
 }

@@ -4,7 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::{Phase, Pod};
 
-use super::spot::groups_of;
+use super::shared_device::groups_of;
 use super::step::Release;
 use super::{Reservations, Try, share};
 use crate::object::{Name, name_of};

@@ -6,7 +6,7 @@ use muster_scheduler::input::{Node, Pod};
 use muster_scheduler::snapshot::ceil2;
 
 use super::GROUP;
-use super::spot::groups_of;
+use super::shared_device::groups_of;
 
 /// The annotation with which the names of a pod's ConfigMaps begin; the webhook writes it.
 pub const CONFIG_MAP: &str = "runai/shared-gpu-configmap";
@@ -14,6 +14,8 @@ pub const CONFIG_MAP: &str = "runai/shared-gpu-configmap";
 const RECEIVED: &str = "received-resource-type";
 /// Mebibytes of a device where no label says it, as the engine has it.
 const UNKNOWN: i64 = 100;
+/// The most devices that a pod may share, as the engine has it.
+const MOST_DEVICES: i64 = 1 << 16;
 
 /// How a pod asks for a part of devices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,8 +125,15 @@ fn labels(pod: &Pod, parts: &[(&str, &str)]) -> BTreeMap<String, Option<String>>
     labels
 }
 
+/// Of how many devices a pod asks for a part. As the engine reads it.
+pub(crate) fn count(pod: &Pod) -> i64 {
+    let text = pod.metadata.annotations.get("gpu-fraction-num-devices");
+    let named = text.and_then(|text| text.parse::<i64>().ok());
+    named.filter(|count| (1..=MOST_DEVICES).contains(count)).unwrap_or(1)
+}
+
 /// How much of each device a pod gets.
-fn portion(pod: &Pod, node: Option<&Node>) -> f64 {
+pub(crate) fn portion(pod: &Pod, node: Option<&Node>) -> f64 {
     match asks(pod) {
         Some(Asks::Fraction(portion)) => portion,
         Some(Asks::Memory(memory)) => ceil2(memory as f64 / device_memory(node) as f64).min(1.0),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::Toleration;
 
-use super::{Held, How, Refused, Reservations, Settings, Spot, Stage, Try};
+use super::{Held, How, Refused, Reservations, Settings, SharedDevice, Stage, Try};
 use crate::object::{Name, shown};
 use crate::orders::{Bind, Outcome};
 
@@ -22,7 +22,7 @@ const LONGEST: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Make {
     /// The device.
-    pub spot: Spot,
+    pub spot: SharedDevice,
     /// The pod's name.
     pub pod: Name,
     /// What it asks for one of.
@@ -33,7 +33,7 @@ pub struct Make {
 
 /// A reservation pod is to say which device it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct Annotate {
     /// The pod.
     pub pod: Name,
     /// Its identity.
@@ -57,7 +57,7 @@ pub struct Steps {
     /// Reservation pods that are made.
     pub make: Vec<Make>,
     /// Reservation pods that say their device.
-    pub mark: Vec<Mark>,
+    pub mark: Vec<Annotate>,
     /// Reservation pods that nobody needs.
     pub release: Vec<Release>,
     /// Pods whose device is not held any more.
@@ -77,8 +77,8 @@ pub(crate) type Devices = Vec<(Box<str>, String)>;
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Devices to be held, and for which pod.
-    pub make: Vec<(Spot, Option<Name>)>,
-    pub mark: Vec<Mark>,
+    pub make: Vec<(SharedDevice, Option<Name>)>,
+    pub mark: Vec<Annotate>,
     pub release: Vec<Release>,
     pub lost: Vec<Release>,
     pub clear: Vec<Release>,
@@ -91,7 +91,7 @@ pub(crate) struct Seen {
 // === impl Refused ===
 
 impl Refused {
-    fn message(&self, spot: &Spot, settings: &Settings) -> String {
+    fn message(&self, spot: &SharedDevice, settings: &Settings) -> String {
         let (pod, node) = (shown(&super::pod_of(spot, settings)), &spot.node);
         let why = if self.why.is_empty() { "no reason given" } else { self.why.as_str() };
         format!(
@@ -144,7 +144,7 @@ impl Reservations {
         settings: &Settings,
         now: Timestamp,
         stands: impl Fn(&Name, &str) -> bool,
-        requested: impl Fn(&Spot) -> bool,
+        requested: impl Fn(&SharedDevice) -> bool,
         is_idle: impl Fn(&Name, &str) -> bool,
     ) -> Seen {
         while self.alarms.first().is_some_and(|(at, _)| *at <= now) {
@@ -163,7 +163,7 @@ impl Reservations {
     /// Pods that do not get the device that they wait for.
     fn end_waiting(
         &mut self,
-        spot: &Spot,
+        spot: &SharedDevice,
         settings: &Settings,
         now: Timestamp,
         stands: &impl Fn(&Name, &str) -> bool,
@@ -195,10 +195,10 @@ impl Reservations {
 
     fn look_at(
         &mut self,
-        spot: &Spot,
+        spot: &SharedDevice,
         settings: &Settings,
         now: Timestamp,
-        requested: &impl Fn(&Spot) -> bool,
+        requested: &impl Fn(&SharedDevice) -> bool,
         seen: &mut Seen,
     ) {
         if let Some(refused) = self.refused.get_mut(spot) {
@@ -223,7 +223,7 @@ impl Reservations {
                 && let Some(device) = held.found.clone()
                 && Try::is_due(&mut held.marking, now)
             {
-                seen.mark.push(Mark { pod, uid, device });
+                seen.mark.push(Annotate { pod, uid, device });
             }
         }
         if let Some(device) = self.live(spot).map(|held| held.device.is_some()) {
@@ -278,13 +278,14 @@ impl Reservations {
     }
 
     /// Pods that wait for this device, and have all of theirs now.
-    fn ready(&mut self, spot: &Spot, seen: &mut Seen) {
+    fn ready(&mut self, spot: &SharedDevice, seen: &mut Seen) {
         for pod in self.users.get(spot).cloned().unwrap_or_default() {
             let Some(using) = self.uses.get(&pod) else { continue };
             if !matches!(using.how, How::Waiting(_)) || self.is_being_cleared(&pod) {
                 continue;
             }
-            let device = |spot: &Spot| Some((spot.group.clone(), self.live(spot)?.device.clone()?));
+            let device =
+                |spot: &SharedDevice| Some((spot.group.clone(), self.live(spot)?.device.clone()?));
             let Some(devices) = using.spots.iter().map(device).collect() else { continue };
             if let Some(using) = self.uses.get_mut(&pod) {
                 using.how = How::Sent;
@@ -294,7 +295,7 @@ impl Reservations {
     }
 
     /// Pods run on a device that nothing holds any more: somebody else may get it. They go after a while.
-    fn lose(&mut self, spot: &Spot, settings: &Settings, now: Timestamp, seen: &mut Seen) {
+    fn lose(&mut self, spot: &SharedDevice, settings: &Settings, now: Timestamp, seen: &mut Seen) {
         let since = *self.bare.entry(spot.clone()).or_insert(now);
         let until = since.saturating_add(settings.grace).unwrap_or(now);
         if until > now {
@@ -316,7 +317,7 @@ impl Reservations {
     }
 
     /// The reservation of a device, if it is there to stay.
-    fn live(&self, spot: &Spot) -> Option<&Held> {
+    fn live(&self, spot: &SharedDevice) -> Option<&Held> {
         let stays = |held: &&Held| held.phase == Stage::Live && held.releasing.is_none();
         let mut all = self.held.get(spot)?.iter().filter(stays);
         let first = all.next()?;
@@ -326,13 +327,13 @@ impl Reservations {
         all.find(|held| held.device.is_some()).or(Some(first))
     }
 
-    fn is_used(&self, spot: &Spot, how: impl Fn(How) -> bool) -> bool {
+    fn is_used(&self, spot: &SharedDevice, how: impl Fn(How) -> bool) -> bool {
         let users = self.users.get(spot).into_iter().flatten();
         users.filter_map(|pod| self.uses.get(pod)).any(|using| how(using.how))
     }
 
     /// Why a device was not there in time.
-    fn late(&self, spot: &Spot, settings: &Settings) -> String {
+    fn late(&self, spot: &SharedDevice, settings: &Settings) -> String {
         let pod = shown(&super::pod_of(spot, settings));
         let (node, after) = (&spot.node, settings.patience.as_secs());
         match self.live(spot) {
@@ -353,12 +354,12 @@ impl Reservations {
     }
 
     /// A reservation is not made after all.
-    pub(crate) fn unmake(&mut self, spot: &Spot) {
+    pub(crate) fn unmake(&mut self, spot: &SharedDevice) {
         self.making.remove(spot);
     }
 
     /// What came of making a reservation.
-    pub(crate) fn made(&mut self, spot: &Spot, outcome: &Outcome, now: Timestamp) {
+    pub(crate) fn made(&mut self, spot: &SharedDevice, outcome: &Outcome, now: Timestamp) {
         let Some(making) = self.making.get_mut(spot) else { return };
         // The one that was seen is of a try before.
         if making.seen && matches!(outcome, Outcome::Failed(_) | Outcome::Lost(_)) {
@@ -396,7 +397,7 @@ impl Reservations {
         let lost = self.lost.get_mut(pod).filter(|(known, _)| known == uid && failed);
         if let Some((_, trying)) = lost {
             let at = trying.fail(now);
-            let spots: BTreeSet<Spot> =
+            let spots: BTreeSet<SharedDevice> =
                 self.uses.get(pod).into_iter().flat_map(|using| using.spots.clone()).collect();
             self.alarms.extend(spots.into_iter().map(|spot| (at, spot)));
         }

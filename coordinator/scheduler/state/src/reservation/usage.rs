@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use muster_scheduler::input::{Phase, Pod};
 
-use super::spot::groups_of;
-use super::{Reservations, Spot, share};
+use super::shared_device::groups_of;
+use super::{Reservations, SharedDevice, share};
 use crate::object::{Name, name_of};
 
 /// A pod that has a part of devices.
 #[derive(Clone, Debug)]
 pub(super) struct Use {
     pub uid: String,
-    pub spots: Vec<Spot>,
+    pub spots: Vec<SharedDevice>,
     pub how: How,
     /// Whether it is a pod of our scheduler.
     pub ours: bool,
@@ -32,15 +32,15 @@ pub(super) enum How {
 // === impl Reservations ===
 
 impl Reservations {
-    /// A pod that shares devices is as it is now. `flies`: its binding is on its way.
-    pub(crate) fn see(&mut self, pod: &Pod, flies: bool, ours: bool) {
+    /// A pod that shares devices is as it is now. `is_in_flight`: its binding is on its way.
+    pub(crate) fn see(&mut self, pod: &Pod, is_in_flight: bool, ours: bool) {
         let key = name_of(&pod.metadata);
         let ended = matches!(pod.status.phase, Phase::Succeeded | Phase::Failed);
         let node = &pod.spec.node_name;
         self.see_labels(pod, ours);
         let known = self.uses.get(&key).filter(|known| known.uid == pod.metadata.uid);
         if node.is_empty() || ended || share::asks(pod).is_none() {
-            let flying = known.filter(|known| known.how != How::Bound && flies && !ended);
+            let flying = known.filter(|known| known.how != How::Bound && is_in_flight && !ended);
             match flying.map(|known| known.spots.clone()) {
                 // Perhaps it does not want them any more.
                 Some(spots) => self.dirty.extend(spots),
@@ -48,7 +48,8 @@ impl Reservations {
             }
             return;
         }
-        let spots: Vec<Spot> = groups_of(pod).map(|group| Spot::new(node, group)).collect();
+        let spots: Vec<SharedDevice> =
+            groups_of(pod).map(|group| SharedDevice::new(node, group)).collect();
         if known.is_some_and(|known| known.how == How::Bound && known.spots == spots) {
             return;
         }
@@ -60,7 +61,7 @@ impl Reservations {
     }
 
     /// A pod is to get a part of these devices as soon as they are held.
-    pub(crate) fn wait(&mut self, pod: &Name, uid: &str, spots: Vec<Spot>, now: Timestamp) {
+    pub(crate) fn wait(&mut self, pod: &Name, uid: &str, spots: Vec<SharedDevice>, now: Timestamp) {
         self.forget(pod);
         let using = Use { uid: uid.to_owned(), spots, how: How::Waiting(now), ours: true };
         self.enter(pod.clone(), using);

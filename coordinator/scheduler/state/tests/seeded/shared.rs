@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use muster_scheduler_state::object::name;
-use muster_scheduler_state::reservation::{DEVICE, GROUP, Make, Mark, Release};
+use muster_scheduler_state::reservation::{Annotate, DEVICE, GROUP, Make, Release};
 use muster_scheduler_state::{Bind, Kind, Object, Outcome};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ impl World {
     pub fn share(&mut self) {
         let steps = self.cluster.share(self.now);
         self.orders.extend(steps.make.into_iter().map(Order::Make));
-        self.orders.extend(steps.mark.into_iter().map(Order::Mark));
+        self.orders.extend(steps.mark.into_iter().map(Order::Annotate));
         self.orders.extend(steps.release.into_iter().map(Order::Release));
         self.orders.extend(steps.lost.into_iter().map(Order::Release));
         self.orders.extend(steps.clear.into_iter().map(Order::Clear));
@@ -84,7 +84,7 @@ impl World {
         Outcome::Done
     }
 
-    pub fn mark(&mut self, mark: &Mark) -> Outcome {
+    pub fn mark(&mut self, mark: &Annotate) -> Outcome {
         let known = self.reserved.get_mut(&*mark.pod.1).filter(|known| known.uid == mark.uid);
         let Some(known) = known else { return Outcome::Lost("404".to_owned()) };
         assert_eq!(known.device, mark.device, "what is written down is what the kubelet gave");

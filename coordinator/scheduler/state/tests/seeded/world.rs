@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::input::{Node, Pod, PodGroup};
 use muster_scheduler_state::object::{Name, name};
-use muster_scheduler_state::reservation::{Make, Mark, Release};
+use muster_scheduler_state::reservation::{Annotate, Make, Release};
 use muster_scheduler_state::{Bind, Cluster, Evict, Kind, Object, Outcome, Settings};
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub enum Order {
     Bind(Bind),
     Evict(Evict),
     Make(Make),
-    Mark(Mark),
+    Annotate(Annotate),
     Release(Release),
     Clear(Release),
 }
@@ -282,7 +282,7 @@ impl World {
             Order::Bind(bind) => self.bind(bind),
             Order::Evict(evict) => self.evict(evict),
             Order::Make(make) => self.make(make),
-            Order::Mark(mark) => self.mark(mark),
+            Order::Annotate(mark) => self.mark(mark),
             Order::Release(release) => self.release(release),
             Order::Clear(release) => self.clear(release),
         };
@@ -291,13 +291,13 @@ impl World {
         self.failed += usize::from(matches!(answer, Outcome::Failed(_) | Outcome::Unsure(_)));
         match order {
             Order::Bind(bind) => {
-                self.cluster.landed(&bind.pod, &bind.uid, answer, self.now);
+                self.cluster.binding_result(&bind.pod, &bind.uid, answer, self.now);
             }
             Order::Evict(evict) => {
                 self.cluster.evicted(&evict.pod, &evict.uid, &answer, self.now);
             }
             Order::Make(make) => self.cluster.made(&make.spot, &answer, self.now),
-            Order::Mark(mark) => self.cluster.marked(&mark.pod, &mark.uid, &answer, self.now),
+            Order::Annotate(mark) => self.cluster.marked(&mark.pod, &mark.uid, &answer, self.now),
             Order::Release(one) => self.cluster.released(&one.pod, &one.uid, &answer, self.now),
             Order::Clear(one) => self.cluster.cleared(&one.pod, &one.uid, &answer, self.now),
         }

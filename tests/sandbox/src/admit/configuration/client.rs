@@ -1,7 +1,7 @@
 //! `clientConfig`: a URL or a Service.
 
 use http::Uri;
-use muster_objects::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 use super::{invalid, names, text};

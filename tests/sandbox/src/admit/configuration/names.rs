@@ -1,6 +1,6 @@
 //! Names that DNS would take, with the sentences that Kubernetes says when they are not.
 
-use muster_objects::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::json;
 
 use super::invalid;

@@ -1,6 +1,6 @@
 //! Rules and selectors of webhooks and policies.
 
-use muster_objects::status::{FieldError, FieldErrorKind as Kind};
+use muster_kube::{FieldError, FieldErrorKind as Kind};
 use serde_json::{Value, json};
 
 use super::{invalid, items, one_of, text, unsupported};

@@ -3,7 +3,7 @@
 const CONTEXT: usize = 3;
 
 /// Old lines `a..b` became new lines `c..d`.
-type Change = (usize, usize, usize, usize);
+type DiffBlock = (usize, usize, usize, usize);
 
 /// The difference in the unified form, without a header.
 pub(super) fn unified(old: &str, new: &str) -> String {
@@ -45,12 +45,12 @@ fn range(start: usize, end: usize) -> String {
 }
 
 /// Changes that are close together are shown together.
-fn hunks(changes: &[Change]) -> impl Iterator<Item = &[Change]> {
+fn hunks(changes: &[DiffBlock]) -> impl Iterator<Item = &[DiffBlock]> {
     changes.chunk_by(|left, right| right.0 - left.1 <= 2 * CONTEXT)
 }
 
 /// What changed, by the longest common run of lines.
-fn changes(a: &[&str], b: &[&str]) -> Vec<Change> {
+fn changes(a: &[&str], b: &[&str]) -> Vec<DiffBlock> {
     let head = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let left = a.len().min(b.len()) - head;
     let tail = a.iter().rev().zip(b.iter().rev()).take(left).take_while(|(x, y)| x == y).count();
@@ -66,7 +66,7 @@ fn changes(a: &[&str], b: &[&str]) -> Vec<Change> {
             };
         }
     }
-    let mut found: Vec<Change> = Vec::new();
+    let mut found: Vec<DiffBlock> = Vec::new();
     let (mut i, mut j) = (0, 0);
     while i < x.len() || j < y.len() {
         if i < x.len() && j < y.len() && x[i] == y[j] {

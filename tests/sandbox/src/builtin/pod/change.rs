@@ -1,6 +1,6 @@
 //! What may change in a pod, and in its status.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::super::field::{at, entries, list, number, text};

@@ -1,6 +1,6 @@
 //! Containers of a pod.
 
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::super::field::{at, list, number, text, truth};

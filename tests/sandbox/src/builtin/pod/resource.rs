@@ -1,6 +1,6 @@
 //! What a container may ask for of a node.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::super::amount;
@@ -51,10 +51,10 @@ pub(super) fn validate(container: &Value, field: &str, errors: &mut Vec<FieldErr
             resource_name(name, &item, errors);
             let text_value = value.as_str().unwrap_or_default();
             let quantity = amount::of(text_value);
-            if quantity.as_nano() < 0 {
+            if quantity.nano() < 0 {
                 errors.push(invalid(&item, value, "must be greater than or equal to 0"));
             }
-            if is_extended(name) && quantity.as_milli() % 1000 != 0 {
+            if is_extended(name) && !quantity.is_whole() {
                 errors.push(invalid(&item, value, "must be an integer"));
             }
             if list == "limits" {

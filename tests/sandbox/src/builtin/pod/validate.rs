@@ -1,6 +1,6 @@
 //! What a pod may ask for.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::super::field::{at, entries, list, number, text, truth};

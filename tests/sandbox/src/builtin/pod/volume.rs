@@ -1,6 +1,6 @@
 //! Volumes of a pod.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::super::amount;

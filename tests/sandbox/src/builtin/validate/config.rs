@@ -1,6 +1,6 @@
 //! Config maps, secrets, claims and storage classes.
 
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use crate::builtin::field::{at, entries, text, truth};

@@ -1,6 +1,6 @@
 //! Events, in the loose rules of core/v1 and the strict ones of events.k8s.io/v1.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::NameRule;

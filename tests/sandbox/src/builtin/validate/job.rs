@@ -1,6 +1,6 @@
 //! Jobs and cron jobs.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::selector;
@@ -170,7 +170,7 @@ pub(super) fn unchanged(new: &Value, old: &Value, errors: &mut Vec<FieldError>) 
     }
     if *template(new) != before {
         let mut error = invalid("spec.template", &Value::Null, "field is immutable");
-        error.value = Some(internal::template(template(new)));
+        error.bad_value = muster_kube::BadValue::Printed(internal::template(template(new)));
         errors.push(error);
     }
     for key in

@@ -1,6 +1,6 @@
 //! Services, endpoint slices and network policies.
 
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::selector;
@@ -14,7 +14,6 @@ fn is_headless(service: &Value) -> bool {
     list(service, &["spec", "clusterIPs"]).first().is_some_and(|first| first == "None")
 }
 
-/// A service.
 pub(super) fn service(service: &Value, errors: &mut Vec<FieldError>) {
     let kind = text(service, &["spec", "type"]);
     let ports = list(service, &["spec", "ports"]);
@@ -179,7 +178,7 @@ fn repeated_ports(kind: &str, ports: &[Value], errors: &mut Vec<FieldError>) {
         if ports[..place].iter().any(same) {
             let field = format!("spec.ports[{place}]");
             let mut error = FieldError::new(FieldErrorKind::Duplicate, field, "");
-            error.value = Some(format!(
+            error.bad_value = muster_kube::BadValue::Printed(format!(
                 "{{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\"TargetPort\":0,\"NodePort\":0}}",
                 json!(protocol(port)),
                 number_.unwrap_or_default()

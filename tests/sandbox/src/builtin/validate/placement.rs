@@ -1,6 +1,6 @@
 //! Nodes, disruption budgets, priority classes and leases.
 
-use muster_objects::status::{FieldError, FieldErrorKind};
+use muster_kube::{FieldError, FieldErrorKind};
 use serde_json::{Value, json};
 
 use super::selector;
@@ -36,7 +36,7 @@ pub(super) fn taints(node: &Value, errors: &mut Vec<FieldError>) {
                 taint,
                 "taints must be unique by key and effect pair",
             );
-            error.value = Some(format!(
+            error.bad_value = muster_kube::BadValue::Printed(format!(
                 "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":null}}",
                 json!(key),
                 json!(value),
@@ -57,7 +57,7 @@ pub(super) fn node_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>
                 format!("status.addresses[{place}]"),
                 "",
             );
-            error.value = Some(format!(
+            error.bad_value = muster_kube::BadValue::Printed(format!(
                 "{{\"Type\":{},\"Address\":{}}}",
                 json!(text(address, &["type"])),
                 json!(text(address, &["address"]))
@@ -128,7 +128,7 @@ pub(super) fn disruption_budget(budget: &Value, errors: &mut Vec<FieldError>) {
         let detail = "minAvailable and maxUnavailable cannot be both set";
         let mut error = invalid("spec", &Value::Null, detail);
         let part = |key: &str| at(budget, &["spec", key]).cloned().unwrap_or_default();
-        error.value = Some(format!(
+        error.bad_value = muster_kube::BadValue::Printed(format!(
             "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
             part("minAvailable"),
             part("selector"),
@@ -198,7 +198,6 @@ pub(super) fn priority_class_update(new: &Value, old: &Value, errors: &mut Vec<F
     immutable("preemptionPolicy", policy(new).as_ref(), policy(old).as_ref(), errors);
 }
 
-/// A lease.
 pub(super) fn lease(lease: &Value, errors: &mut Vec<FieldError>) {
     if let Some(seconds) = number(lease, &["spec", "leaseDurationSeconds"]).filter(|n| *n <= 0) {
         let field = "spec.leaseDurationSeconds";

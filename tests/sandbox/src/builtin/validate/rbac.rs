@@ -1,6 +1,6 @@
 //! Roles and bindings.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::{RBAC, selector};
@@ -121,7 +121,7 @@ pub(super) fn binding_update(new: &Value, old: &Value, errors: &mut Vec<FieldErr
             part("name")
         );
         let mut error = invalid("roleRef", &Value::Null, "cannot change roleRef");
-        error.value = Some(shown);
+        error.bad_value = muster_kube::BadValue::Printed(shown);
         errors.push(error);
     }
 }

@@ -1,6 +1,6 @@
 //! Label selectors: what they may say, and whether they match.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use crate::builtin::field::{entries, list, text};

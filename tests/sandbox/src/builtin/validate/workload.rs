@@ -1,6 +1,6 @@
 //! Deployments and the other sets of pods.
 
-use muster_objects::status::FieldError;
+use muster_kube::FieldError;
 use serde_json::{Value, json};
 
 use super::placement::{amount_or_percent, at_most_all};
@@ -74,7 +74,6 @@ fn runs_for_ever(object: &Value, kind: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A deployment.
 pub(super) fn deployment(object: &Value, errors: &mut Vec<FieldError>) {
     not_negative(object, &["spec", "replicas"], errors);
     set(object, "ReplicaSet", "deployment", errors);
@@ -116,7 +115,7 @@ fn deployment_strategy(object: &Value, errors: &mut Vec<FieldError>) {
         _ => {
             let kinds = ["Recreate", "RollingUpdate"];
             let mut error = not_supported("spec.strategy", "", &kinds);
-            error.value = Some(format!(
+            error.bad_value = muster_kube::BadValue::Printed(format!(
                 "{{\"Type\":{},\"RollingUpdate\":null}}",
                 json!(text(strategy, &["type"]))
             ));

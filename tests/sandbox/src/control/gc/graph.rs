@@ -21,10 +21,10 @@ pub struct Graph {
     dependents: HashMap<String, BTreeSet<String>>,
 }
 
-/// One object.
+/// An object in the graph of owners.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its kind.
+    /// The object's resource.
     pub kind: Kind,
     /// Its metadata (at least).
     pub object: Arc<Value>,
@@ -33,19 +33,19 @@ pub struct Node {
 /// An owner as a dependent names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// `apiVersion`.
+    /// `apiVersion` of the reference.
     pub api_version: String,
-    /// `kind`.
+    /// `kind` of the reference.
     pub kind: String,
-    /// `name`.
+    /// `name` of the reference.
     pub name: String,
-    /// `uid`.
+    /// `uid` of the reference.
     pub uid: String,
 }
 
 /// What an owner reference points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum OwnerState {
     /// There, and stays.
     Solid,
     /// There, but waits for its dependents to go.
@@ -58,10 +58,10 @@ pub enum Standing {
 
 /// What to do with one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing.
+pub enum GarbageVerdict {
+    /// The object stays as it is.
     Keep,
-    /// Delete it.
+    /// The object is garbage.
     Delete(Propagation),
     /// Take these owners (by uid) off it.
     Unlink(Vec<String>),
@@ -163,7 +163,7 @@ impl Graph {
         look
     }
 
-    /// One object.
+    /// The object with this uid.
     pub fn node(&self, uid: &str) -> Option<&Node> {
         self.nodes.get(uid)
     }
@@ -205,38 +205,42 @@ impl Graph {
     }
 
     /// How an owner stands, as far as the graph knows.
-    pub fn standing(&self, dependent: &Value, owner: &Owner) -> Standing {
+    pub fn standing(&self, dependent: &Value, owner: &Owner) -> OwnerState {
         match self.nodes.get(&owner.uid) {
-            None => Standing::Unknown,
-            Some(node) if !matches(node, dependent, owner) => Standing::Absent,
-            Some(node) if waits_for_dependents(&node.object) => Standing::Waiting,
-            Some(_) => Standing::Solid,
+            None => OwnerState::Unknown,
+            Some(node) if !matches(node, dependent, owner) => OwnerState::Absent,
+            Some(node) if waits_for_dependents(&node.object) => OwnerState::Waiting,
+            Some(_) => OwnerState::Solid,
         }
     }
 
     /// What to do with an object whose owners stand so.
-    pub fn verdict(&self, object: &Value, owners: &[(Owner, Standing)]) -> Verdict {
+    pub fn verdict(&self, object: &Value, owners: &[(Owner, OwnerState)]) -> GarbageVerdict {
         if owners.is_empty() || meta::is_terminating(object) {
-            return Verdict::Keep;
+            return GarbageVerdict::Keep;
         }
-        let of = |wanted: Standing| {
+        let of = |wanted: OwnerState| {
             let some = owners.iter().filter(move |(_, standing)| *standing == wanted);
             some.map(|(owner, _)| owner.uid.clone()).collect::<Vec<_>>()
         };
         let (solid, waiting, absent) =
-            (of(Standing::Solid), of(Standing::Waiting), of(Standing::Absent));
-        if !of(Standing::Unknown).is_empty() {
-            return Verdict::Keep;
+            (of(OwnerState::Solid), of(OwnerState::Waiting), of(OwnerState::Absent));
+        if !of(OwnerState::Unknown).is_empty() {
+            return GarbageVerdict::Keep;
         }
         if !solid.is_empty() {
             let loose: Vec<String> = absent.into_iter().chain(waiting).collect();
-            return if loose.is_empty() { Verdict::Keep } else { Verdict::Unlink(loose) };
+            return if loose.is_empty() {
+                GarbageVerdict::Keep
+            } else {
+                GarbageVerdict::Unlink(loose)
+            };
         }
         let has_dependents = self.dependents.get(meta::uid(object)).is_some_and(|d| !d.is_empty());
         if !waiting.is_empty() && has_dependents {
-            return Verdict::Delete(Propagation::Foreground);
+            return GarbageVerdict::Delete(Propagation::Foreground);
         }
-        Verdict::Delete(if has_finalizer(object, ORPHAN) {
+        GarbageVerdict::Delete(if has_finalizer(object, ORPHAN) {
             Propagation::Orphan
         } else if has_finalizer(object, FOREGROUND) {
             Propagation::Foreground

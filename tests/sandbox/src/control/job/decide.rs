@@ -15,7 +15,7 @@ use super::super::rest::EventText;
 use super::indexes::Indexes;
 use super::names;
 use super::pod::{JobPod, Phase};
-use super::policy::{self, Verdict};
+use super::policy::{self, PolicyVerdict};
 use super::template::NewPod;
 
 mod account;
@@ -26,7 +26,7 @@ use account::tidy;
 /// Failures since the last success, which slow down the next pod.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// How many.
+    /// How many pods have failed in a row.
     pub failures: u32,
     /// The last one.
     pub last: Option<Timestamp>,
@@ -56,7 +56,7 @@ pub struct Plan {
 /// A pod to delete.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Removal {
-    /// Name.
+    /// Name of the pod.
     pub name: String,
     /// Whether it keeps the finalizer, so that it is counted as failed.
     pub counted: bool,
@@ -71,7 +71,7 @@ struct Finish {
     message: String,
 }
 
-struct Pass<'a> {
+struct JobReconcile<'a> {
     job: &'a Value,
     pods: &'a [&'a JobPod],
     now: Timestamp,
@@ -99,7 +99,7 @@ pub fn is_foreign(job: &Value) -> bool {
     !matches!(json::text(job, "/spec/managedBy"), "" | names::MANAGER)
 }
 
-/// Decides.
+/// What a Job needs: pods to create and to delete, and its status.
 pub fn decide(job: &Value, pods: &[&JobPod], backoff: Backoff, now: Timestamp) -> Plan {
     if is_foreign(job) {
         return Plan::default();
@@ -110,7 +110,7 @@ pub fn decide(job: &Value, pods: &[&JobPod], backoff: Backoff, now: Timestamp) -
     let indexed = json::text(job, "/spec/completionMode") == "Indexed";
     let completions = json::int(job, "/spec/completions").and_then(|n| usize::try_from(n).ok());
     let policy = job.pointer("/spec/podFailurePolicy").is_some_and(|p| !p.is_null());
-    Pass {
+    JobReconcile {
         job,
         pods,
         now,
@@ -144,9 +144,9 @@ fn after_the_end(job: &Value, pods: &[&JobPod], now: Timestamp) -> Plan {
     plan
 }
 
-// === impl Pass ===
+// === impl JobReconcile ===
 
-impl Pass<'_> {
+impl JobReconcile<'_> {
     fn suspended(&self) -> bool {
         json::flag(self.job, "/spec/suspend")
     }
@@ -300,7 +300,7 @@ impl Pass<'_> {
         }
         let failed = self.pods.iter().filter(|p| self.failed(p));
         let message = failed.into_iter().find_map(|p| match policy::judge(self.job, p) {
-            Verdict::FailJob(message) => Some(message),
+            PolicyVerdict::FailJob(message) => Some(message),
             _ => None,
         })?;
         Some(Finish { kind: "FailureTarget", reason: "PodFailurePolicy".to_owned(), message })
@@ -343,7 +343,8 @@ impl Pass<'_> {
         for pod in self.pods.iter().filter(|p| p.tracked && self.failed(p)) {
             let Some(index) = pod.index.filter(|i| *i < completions) else { continue };
             let verdict = policy::judge(self.job, pod);
-            if verdict == Verdict::FailIndex || (verdict.counts() && pod.failures.0 >= limit) {
+            if verdict == PolicyVerdict::FailIndex || (verdict.counts() && pod.failures.0 >= limit)
+            {
                 lost.insert(index);
             }
         }

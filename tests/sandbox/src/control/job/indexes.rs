@@ -33,7 +33,7 @@ impl Indexes {
         self.0.insert(index)
     }
 
-    /// How many.
+    /// The number of indexes.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -12,13 +12,13 @@ use super::names;
 /// One pod of a Job.
 #[derive(Debug, Clone)]
 pub struct JobPod {
-    /// Name.
+    /// Name of the pod.
     pub name: String,
-    /// Uid.
+    /// The pod's `metadata.uid`.
     pub uid: String,
-    /// Completion index.
+    /// The pod's completion index, in an indexed Job.
     pub index: Option<usize>,
-    /// Phase.
+    /// The pod's `status.phase`.
     pub phase: Phase,
     /// Whether deletion has begun.
     pub deleting: bool,

@@ -9,7 +9,7 @@ use muster_objects::meta;
 
 /// What the failure policy says of a failed pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// No rule matched, or the rule says so: it counts.
     Count,
     /// It does not count.
@@ -20,9 +20,9 @@ pub enum Verdict {
     FailJob(String),
 }
 
-// === impl Verdict ===
+// === impl PolicyVerdict ===
 
-impl Verdict {
+impl PolicyVerdict {
     /// Whether the failure counts towards the limits.
     pub fn counts(&self) -> bool {
         *self != Self::Ignore
@@ -30,7 +30,7 @@ impl Verdict {
 }
 
 /// The first rule of the Job's failure policy that matches decides.
-pub fn judge(job: &Value, pod: &JobPod) -> Verdict {
+pub fn judge(job: &Value, pod: &JobPod) -> PolicyVerdict {
     for (at, rule) in json::list(job, "/spec/podFailurePolicy/rules").iter().enumerate() {
         let action = json::text(rule, "/action");
         let (namespace, name) = (meta::namespace(&pod.object), &pod.name);
@@ -52,15 +52,15 @@ pub fn judge(job: &Value, pod: &JobPod) -> Verdict {
         };
         if let Some(message) = message {
             match action {
-                "Ignore" => return Verdict::Ignore,
-                "FailIndex" => return Verdict::FailIndex,
-                "Count" => return Verdict::Count,
-                "FailJob" => return Verdict::FailJob(message),
+                "Ignore" => return PolicyVerdict::Ignore,
+                "FailIndex" => return PolicyVerdict::FailIndex,
+                "Count" => return PolicyVerdict::Count,
+                "FailJob" => return PolicyVerdict::FailJob(message),
                 _ => {}
             }
         }
     }
-    Verdict::Count
+    PolicyVerdict::Count
 }
 
 fn exit_code<'a>(pod: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {

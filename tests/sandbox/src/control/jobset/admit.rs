@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
 
+use muster_kube::{FieldError, FieldErrorKind};
 use muster_objects::meta;
-use muster_objects::status::{FieldError, FieldErrorKind};
 use regex::Regex;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use super::super::json::{self, controller_reference};
 use super::super::kind::JOB_SETS;
 use super::names;
 
-/// `<jobset>-<replicatedJob>-<index>`.
+/// Name of a JobSet's Job: `<jobset>-<replicatedJob>-<index>`.
 pub fn job_name(set: &str, replicated: &str, index: i64) -> String {
     format!("{set}-{replicated}-{index}")
 }

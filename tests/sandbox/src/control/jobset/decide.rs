@@ -62,7 +62,7 @@ struct Counts {
     suspended: i64,
 }
 
-struct Pass<'a> {
+struct JobSetReconcile<'a> {
     set: &'a Value,
     now: Timestamp,
     owned: Owned,
@@ -82,7 +82,8 @@ pub fn decide(set: &Value, jobs: &[Arc<Value>], has_service: bool, now: Timestam
     if !status.is_object() {
         status = json!({});
     }
-    let mut pass = Pass { set, now, counts: BTreeMap::new(), owned, status, plan: Plan::default() };
+    let mut pass =
+        JobSetReconcile { set, now, counts: BTreeMap::new(), owned, status, plan: Plan::default() };
     pass.run(has_service);
     let mut plan = pass.plan;
     let before = set.get("status").filter(|status| status.is_object());
@@ -132,9 +133,9 @@ impl Counts {
     }
 }
 
-// === impl Pass ===
+// === impl JobSetReconcile ===
 
-impl Pass<'_> {
+impl JobSetReconcile<'_> {
     fn run(&mut self, has_service: bool) {
         self.count();
         let finished =

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use muster_objects::quantity::Quantity;
+use muster_kube::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::json;
@@ -17,7 +17,7 @@ pub struct Amounts(Vec<i64>);
 
 /// Number of `cpu` and of `memory`: they come first in every [`Names`].
 pub const CPU: usize = 0;
-/// See [`CPU`].
+/// Index of memory, see [`CPU`].
 pub const MEMORY: usize = 1;
 
 // === impl Names ===
@@ -58,8 +58,8 @@ impl Names {
             if let Some(amount) = amount {
                 let number = self.number(name);
                 let value = match number {
-                    CPU => i64::try_from(amount.as_milli()).unwrap_or(i64::MAX),
-                    _ => amount.as_units(),
+                    CPU => amount.milli(),
+                    _ => amount.units(),
                 };
                 *amounts.slot(number) = value;
             }
@@ -130,7 +130,7 @@ impl Amounts {
         self.0.iter().copied().enumerate().filter(|(_, amount)| *amount != 0)
     }
 
-    /// Adds.
+    /// Adds each amount.
     pub fn add(&mut self, other: &Self) {
         for (number, amount) in other.each() {
             let slot = self.slot(number);
@@ -138,7 +138,7 @@ impl Amounts {
         }
     }
 
-    /// Subtracts.
+    /// Subtracts each amount.
     pub fn subtract(&mut self, other: &Self) {
         for (number, amount) in other.each() {
             let slot = self.slot(number);

@@ -26,12 +26,12 @@ type Subset = (Vec<Value>, Vec<Value>, Vec<Value>);
 
 /// What to do with one slice.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// Make it.
+pub enum SliceChange {
+    /// The slice is to be created.
     Create(Value),
-    /// Write it.
+    /// The slice is to be replaced.
     Update(Value),
-    /// Delete it.
+    /// The slice is to be deleted.
     Delete(Arc<Value>),
 }
 
@@ -169,16 +169,16 @@ pub fn slices(
     pods: &[Arc<Value>],
     nodes: &HashMap<String, Arc<Value>>,
     existing: &[Arc<Value>],
-) -> Vec<Change> {
+) -> Vec<SliceChange> {
     let mut families: Vec<&str> =
         json::list(service, "/spec/ipFamilies").iter().filter_map(Value::as_str).collect();
     if families.is_empty() {
         families.push("IPv4");
     }
-    let mut changes: Vec<Change> = existing
+    let mut changes: Vec<SliceChange> = existing
         .iter()
         .filter(|slice| !families.contains(&json::text(slice, "/addressType")))
-        .map(|slice| Change::Delete(slice.clone()))
+        .map(|slice| SliceChange::Delete(slice.clone()))
         .collect();
     for family in families {
         let six = family == "IPv6";
@@ -206,7 +206,7 @@ fn family_changes(
     family: &str,
     wanted: BTreeMap<String, (Vec<Value>, BTreeMap<String, Value>)>,
     mine: &[&Arc<Value>],
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<SliceChange>,
 ) {
     let labels = slice_labels(service);
     let mut kept: HashSet<&str> = HashSet::new();
@@ -241,10 +241,16 @@ fn family_changes(
             filled.retain(|(_, stay)| !stay.is_empty());
         }
         if filled.is_empty() && new.is_empty() && nothing {
-            changes.push(Change::Create(slice(service, family, &labels, &ports, Vec::new())));
+            changes.push(SliceChange::Create(slice(service, family, &labels, &ports, Vec::new())));
         }
         for chunk in new.chunks(SLICE_SIZE) {
-            changes.push(Change::Create(slice(service, family, &labels, &ports, chunk.to_vec())));
+            changes.push(SliceChange::Create(slice(
+                service,
+                family,
+                &labels,
+                &ports,
+                chunk.to_vec(),
+            )));
         }
         for (have, stay) in filled {
             kept.insert(meta::name(have));
@@ -258,12 +264,12 @@ fn family_changes(
                 object["endpoints"] = stay.into();
                 object["ports"] = ports.into();
                 object["metadata"]["labels"] = labels.clone().into();
-                changes.push(Change::Update(object));
+                changes.push(SliceChange::Update(object));
             }
         }
     }
     let gone = mine.iter().filter(|slice| !kept.contains(meta::name(slice)));
-    changes.extend(gone.map(|slice| Change::Delete(Arc::clone(slice))));
+    changes.extend(gone.map(|slice| SliceChange::Delete(Arc::clone(slice))));
 }
 
 fn slice(
@@ -358,12 +364,12 @@ pub fn endpoints_change(
     service: &Value,
     pods: &[Arc<Value>],
     existing: Option<&Value>,
-) -> Option<Change> {
+) -> Option<SliceChange> {
     let (mut wanted, truncated) = endpoints(service, pods);
     if truncated {
         wanted["metadata"]["annotations"] = json!({OVER_CAPACITY: "truncated"});
     }
-    let Some(have) = existing else { return Some(Change::Create(wanted)) };
+    let Some(have) = existing else { return Some(SliceChange::Create(wanted)) };
     let same = json::list(have, "/subsets") == json::list(&wanted, "/subsets")
         && have.pointer("/metadata/labels") == wanted.pointer("/metadata/labels");
     if same {
@@ -375,7 +381,7 @@ pub fn endpoints_change(
     if truncated {
         object["metadata"]["annotations"] = json!({OVER_CAPACITY: "truncated"});
     }
-    Some(Change::Update(object))
+    Some(SliceChange::Update(object))
 }
 
 #[cfg(test)]

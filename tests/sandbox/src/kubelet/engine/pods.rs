@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::lifecycle::{Effect, Input, PodPlan, PodRun, list, status, text};
 use super::super::podresources::PodView;
-use super::super::post::{self, Outcome};
+use super::super::post::{self, PostOutcome};
 use super::super::prepare::Tokens;
 use super::super::{node, volumes};
 use super::nodes::last_byte;
@@ -236,15 +236,15 @@ impl Engine {
         }));
     }
 
-    pub(super) fn wrote(&mut self, uid: &str, outcome: Outcome) {
+    pub(super) fn wrote(&mut self, uid: &str, outcome: PostOutcome) {
         let Some(pod) = self.pods.get_mut(uid) else { return };
         pod.sending = false;
         match outcome {
-            Outcome::Done => {
+            PostOutcome::Done => {
                 self.publish(uid);
                 self.finish(uid);
             }
-            Outcome::Gone => self.forget(uid),
+            PostOutcome::Gone => self.forget(uid),
         }
     }
 

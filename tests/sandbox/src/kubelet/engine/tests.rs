@@ -25,11 +25,11 @@ fn exited(container: &str) -> Event {
 #[tokio::test]
 async fn an_end_is_kept_for_a_kubelet_that_is_down_but_not_of_a_forgotten_pod() {
     let (_sandbox, mut engine, _inbox) = engine().await;
-    engine.hear(exited("forgotten")).await;
+    engine.handle(exited("forgotten")).await;
     assert!(engine.unseen.is_empty());
     let (uid, container) = ("u".to_owned(), "c".to_owned());
     engine.running.insert((uid.clone(), container.clone()), Started::default());
-    engine.hear(exited("c")).await;
+    engine.handle(exited("c")).await;
     assert_eq!(engine.unseen, HashMap::from([((uid, container), (0, 3))]));
 }
 
@@ -40,17 +40,17 @@ async fn events_of_an_earlier_kubelet_change_nothing() {
     engine.add_node(Arc::new(spec)).await.unwrap();
     let pod = serde_json::json!({ "metadata": { "name": "a", "namespace": "default", "uid": "u" },
         "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] } });
-    engine.hear(Event::Applied(pod.clone())).await;
+    engine.handle(Event::Applied(pod.clone())).await;
     let old = engine.pods["u"].epoch;
     engine.halt("n").await;
     engine.boot("n").await.unwrap();
-    engine.hear(Event::Applied(pod)).await;
+    engine.handle(Event::Applied(pod)).await;
     let result = Err(Blocked { reason: "r".into(), message: "m".into() });
-    engine.hear(Event::Wrote { uid: "u".into(), epoch: old, outcome: Outcome::Gone }).await;
-    engine.hear(Event::Prepared { uid: "u".into(), epoch: old, result }).await;
+    engine.handle(Event::Wrote { uid: "u".into(), epoch: old, outcome: PostOutcome::Gone }).await;
+    engine.handle(Event::Prepared { uid: "u".into(), epoch: old, result }).await;
     let pod = &engine.pods["u"];
     assert!(pod.preparing && pod.sync_at.is_none());
     let new = pod.epoch;
-    engine.hear(Event::Wrote { uid: "u".into(), epoch: new, outcome: Outcome::Gone }).await;
+    engine.handle(Event::Wrote { uid: "u".into(), epoch: new, outcome: PostOutcome::Gone }).await;
     assert!(engine.pods.is_empty());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::names;
-use super::{ContainerPlan, ContainerRun, Effect, Ended, PodPlan, State, Work, later};
+use super::{ContainerEnd, ContainerPlan, ContainerRun, Effect, PodPlan, State, Work, later};
 
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
 const LAST_BACK_OFF: Duration = Duration::from_secs(300);
@@ -161,7 +161,7 @@ impl ContainerRun {
 
     pub(super) fn end(&mut self, code: i32, at: Timestamp, effects: &mut Vec<Effect>) {
         if let State::Running { since, .. } = self.state {
-            self.state = State::Ended(Ended { code, since, at, attempt: self.restarts });
+            self.state = State::Ended(ContainerEnd { code, since, at, attempt: self.restarts });
             effects.push(self.log(&format!("exit {code}")));
         }
     }

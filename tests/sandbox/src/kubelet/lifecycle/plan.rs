@@ -13,15 +13,15 @@ use super::{command, list, text};
 pub struct PodPlan {
     /// Init containers first, in the order of the spec.
     pub containers: Vec<ContainerPlan>,
-    /// `spec.restartPolicy`.
+    /// The pod's `spec.restartPolicy`.
     pub restart: RestartPolicy,
     /// From the start of a container to its running.
     pub start: Duration,
     /// What a container needs to end.
     pub stop: Duration,
-    /// `spec.terminationGracePeriodSeconds`.
+    /// The pod's `spec.terminationGracePeriodSeconds`.
     pub grace: Duration,
-    /// `spec.activeDeadlineSeconds`.
+    /// The pod's `spec.activeDeadlineSeconds`.
     pub active_deadline: Option<Duration>,
     /// Whether running containers count as ready.
     pub ready: bool,
@@ -30,7 +30,7 @@ pub struct PodPlan {
 /// One container as it is meant to go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerPlan {
-    /// Its name.
+    /// Name of the container.
     pub name: String,
     /// Its place in the pod.
     pub kind: Kind,
@@ -65,7 +65,7 @@ pub enum Work {
     Outside,
 }
 
-/// `spec.restartPolicy`.
+/// The values of `spec.restartPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartPolicy {
     /// Whatever the exit code.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{ContainerRun, Ended, PodPlan, PodRun, State, Work, later, list, text};
+use super::{ContainerEnd, ContainerRun, PodPlan, PodRun, State, Work, later, list, text};
 
 impl PodRun {
     /// What `pod.status` says of the run, or `None` when no kubelet has taken the pod yet.
@@ -34,7 +34,7 @@ impl PodRun {
                 if let (State::Running { since, .. }, Work::Outside) = (&run.state, container.work)
                     && !alive(&container.name)
                 {
-                    run.state = State::Ended(Ended {
+                    run.state = State::Ended(ContainerEnd {
                         code: super::super::names::EXIT_KILLED,
                         since: *since,
                         at: now,
@@ -78,11 +78,11 @@ impl ContainerRun {
     }
 }
 
-fn read_end(ended: &Value, attempt: u32) -> Option<Ended> {
+fn read_end(ended: &Value, attempt: u32) -> Option<ContainerEnd> {
     let code = ended.get("exitCode").and_then(Value::as_i64)?;
     let at = time(ended, "finishedAt")?;
     let since = time(ended, "startedAt").unwrap_or(at);
-    Some(Ended { code: i32::try_from(code).unwrap_or(-1), since, at, attempt })
+    Some(ContainerEnd { code: i32::try_from(code).unwrap_or(-1), since, at, attempt })
 }
 
 fn time(value: &Value, field: &str) -> Option<Timestamp> {

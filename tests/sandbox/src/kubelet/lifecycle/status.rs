@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ContainerRun, Ended, Kind, PodPlan, PodRun, State, list, text};
+use super::{ContainerEnd, ContainerRun, Kind, PodPlan, PodRun, State, list, text};
 use crate::clock::seconds;
 
 /// Conditions that the kubelet writes; all others belong to somebody else.
@@ -297,7 +297,7 @@ fn no_image(image: &str, pausing: bool) -> Value {
     json!({ "waiting": { "reason": reason, "message": message } })
 }
 
-fn terminated(uid: &str, c: &ContainerRun, ended: &Ended) -> Value {
+fn terminated(uid: &str, c: &ContainerRun, ended: &ContainerEnd) -> Value {
     json!({ "terminated": {
         "exitCode": ended.code,
         "reason": if ended.code == 0 { "Completed" } else { "Error" },

@@ -36,7 +36,7 @@ async fn a_conflict_that_speaks_of_uids_is_tried_again_while_the_pod_is_the_same
     sandbox.faults().add(Rule::new(Fault::Answer(conflict)).verb("patch").times(1));
     let written =
         status(sandbox.client(), &Semaphore::new(1), &pod, &json!({ "phase": "Running" })).await;
-    assert_eq!((written, sandbox.faults().struck()), (Outcome::Done, 1));
+    assert_eq!((written, sandbox.faults().struck()), (PostOutcome::Done, 1));
     assert_eq!(phase(&sandbox, "druid-0").await.as_deref(), Some("Running"));
 }
 
@@ -44,13 +44,16 @@ async fn a_conflict_that_speaks_of_uids_is_tried_again_while_the_pod_is_the_same
 async fn another_pod_of_that_name_is_left_alone() {
     let sandbox = sandbox().await;
     let first = create(&sandbox, "a").await;
-    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Done);
-    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Gone);
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, PostOutcome::Done);
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, PostOutcome::Gone);
     let second = create(&sandbox, "a").await;
     assert_ne!(meta::uid(&first), meta::uid(&second));
     let running = json!({ "phase": "Running" });
-    assert_eq!(status(sandbox.client(), &Semaphore::new(1), &first, &running).await, Outcome::Gone);
-    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, Outcome::Gone);
+    assert_eq!(
+        status(sandbox.client(), &Semaphore::new(1), &first, &running).await,
+        PostOutcome::Gone
+    );
+    assert_eq!(delete(sandbox.client(), &Semaphore::new(1), &first).await, PostOutcome::Gone);
     assert_eq!(phase(&sandbox, "a").await.as_deref(), Some("Pending"));
 }
 
@@ -71,5 +74,5 @@ async fn a_write_that_is_tried_again_leaves_the_turn_to_others_meanwhile() {
     };
     let both = async { tokio::join!(stuck, other) };
     let (written, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.unwrap();
-    assert_eq!(written, Outcome::Done);
+    assert_eq!(written, PostOutcome::Done);
 }

@@ -9,13 +9,13 @@ use super::super::lifecycle::{list, text};
 /// A fact of the pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
-    /// `fieldRef.fieldPath`.
+    /// A field of the pod, `fieldRef.fieldPath`.
     Field(String),
     /// `resourceFieldRef`: container and resource.
     Resource {
         /// Empty: the one that asks.
         container: String,
-        /// As `limits.cpu`.
+        /// The resource, such as `limits.cpu`.
         resource: String,
     },
 }

@@ -28,13 +28,13 @@ fn going(object: &Arc<Value>, finalizers: &[&str]) -> Arc<Value> {
     Arc::new(object)
 }
 
-fn verdict(graph: &Graph, object: &Value) -> Verdict {
-    let owners: Vec<(Owner, Standing)> = owners(object)
+fn verdict(graph: &Graph, object: &Value) -> GarbageVerdict {
+    let owners: Vec<(Owner, OwnerState)> = owners(object)
         .into_iter()
         .map(|owner| {
             // The server says of an owner that nobody has seen that it is not there.
             let standing = match graph.standing(object, &owner) {
-                Standing::Unknown => Standing::Absent,
+                OwnerState::Unknown => OwnerState::Absent,
                 known => known,
             };
             (owner, standing)
@@ -49,9 +49,9 @@ fn a_dependent_stays_while_its_owner_is_there_and_goes_with_it() {
     let (owner, pod) = (mk(&JOBS, "n", "j", &[]), mk(&PODS, "n", "p", &[(&JOBS, "j", true)]));
     graph.change(&JOBS, None, Some(&owner));
     assert!(graph.change(&PODS, None, Some(&pod)).is_empty(), "nothing to look at");
-    assert_eq!(verdict(&graph, &pod), Verdict::Keep);
+    assert_eq!(verdict(&graph, &pod), GarbageVerdict::Keep);
     assert_eq!(graph.change(&JOBS, Some(&owner), None), ["p-uid"]);
-    assert_eq!(verdict(&graph, &pod), Verdict::Delete(Propagation::Background));
+    assert_eq!(verdict(&graph, &pod), GarbageVerdict::Delete(Propagation::Background));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_dependent_that_comes_before_its_owner_is_looked_at_and_unknown() {
     let mut graph = Graph::default();
     let pod = mk(&PODS, "n", "p", &[(&JOBS, "j", true)]);
     assert_eq!(graph.change(&PODS, None, Some(&pod)), ["p-uid"]);
-    assert_eq!(graph.standing(&pod, &owners(&pod)[0]), Standing::Unknown);
+    assert_eq!(graph.standing(&pod, &owners(&pod)[0]), OwnerState::Unknown);
     assert_eq!(graph.unseen().len(), 1);
 }
 
@@ -67,10 +67,10 @@ fn a_dependent_that_comes_before_its_owner_is_looked_at_and_unknown() {
 fn an_owner_in_another_namespace_or_of_another_name_or_kind_is_absent() {
     let cluster = mk(&NODES, "", "o", &[]);
     for (owner_kind, owner, named, standing) in [
-        (&JOBS, mk(&JOBS, "n", "o", &[]), &JOBS, Standing::Solid),
-        (&JOBS, mk(&JOBS, "other", "o", &[]), &JOBS, Standing::Absent),
-        (&JOBS, mk(&JOBS, "n", "o", &[]), &PODS, Standing::Absent),
-        (&NODES, cluster, &NODES, Standing::Solid),
+        (&JOBS, mk(&JOBS, "n", "o", &[]), &JOBS, OwnerState::Solid),
+        (&JOBS, mk(&JOBS, "other", "o", &[]), &JOBS, OwnerState::Absent),
+        (&JOBS, mk(&JOBS, "n", "o", &[]), &PODS, OwnerState::Absent),
+        (&NODES, cluster, &NODES, OwnerState::Solid),
     ] {
         let mut graph = Graph::default();
         graph.change(owner_kind, None, Some(&owner));
@@ -84,7 +84,7 @@ fn a_cluster_object_cannot_be_owned_from_a_namespace() {
     let mut graph = Graph::default();
     graph.change(&JOBS, None, Some(&mk(&JOBS, "n", "j", &[])));
     let node = mk(&NODES, "", "node", &[(&JOBS, "j", true)]);
-    assert_eq!(graph.standing(&node, &owners(&node)[0]), Standing::Absent);
+    assert_eq!(graph.standing(&node, &owners(&node)[0]), OwnerState::Absent);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn an_object_with_one_owner_left_only_loses_the_reference() {
     let mut graph = Graph::default();
     graph.change(&JOBS, None, Some(&mk(&JOBS, "n", "stays", &[])));
     let pod = mk(&PODS, "n", "p", &[(&JOBS, "stays", true), (&JOBS, "gone", true)]);
-    assert_eq!(verdict(&graph, &pod), Verdict::Unlink(vec!["gone-uid".to_owned()]));
+    assert_eq!(verdict(&graph, &pod), GarbageVerdict::Unlink(vec!["gone-uid".to_owned()]));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn an_owner_in_the_foreground_waits_for_those_that_block_it() {
     let names: Vec<String> =
         graph.blockers("j-uid").iter().map(|n| meta::name(&n.object).to_owned()).collect();
     assert_eq!(names, ["blocks"]);
-    assert_eq!(verdict(&graph, &blocks), Verdict::Delete(Propagation::Background));
+    assert_eq!(verdict(&graph, &blocks), GarbageVerdict::Delete(Propagation::Background));
     assert_eq!(graph.change(&PODS, Some(&blocks), None), ["j-uid"], "the owner is looked at again");
     assert!(graph.blockers("j-uid").is_empty());
 }
@@ -122,14 +122,14 @@ fn in_the_foreground_a_dependent_with_dependents_goes_in_the_foreground_too() {
     graph.change(&JOBS, None, Some(&owner));
     graph.change(&JOBS, None, Some(&middle));
     graph.change(&PODS, None, Some(&mk(&PODS, "n", "p", &[(&JOBS, "middle", true)])));
-    assert_eq!(verdict(&graph, &middle), Verdict::Delete(Propagation::Foreground));
+    assert_eq!(verdict(&graph, &middle), GarbageVerdict::Delete(Propagation::Foreground));
 }
 
 #[test]
 fn an_object_that_is_going_already_is_not_deleted_again() {
     let graph = Graph::default();
     let pod = going(&mk(&PODS, "n", "p", &[(&JOBS, "gone", true)]), &["x"]);
-    assert_eq!(verdict(&graph, &pod), Verdict::Keep);
+    assert_eq!(verdict(&graph, &pod), GarbageVerdict::Keep);
 }
 
 #[test]

@@ -11,11 +11,11 @@ use super::super::super::rest::EventText;
 use super::super::indexes::Indexes;
 use super::super::pod::{JobPod, Phase};
 use super::super::policy;
-use super::{Finish, MOST_AT_ONCE, Pass, Plan, count};
+use super::{Finish, JobReconcile, MOST_AT_ONCE, Plan, count};
 
-// === impl Pass ===
+// === impl JobReconcile ===
 
-impl Pass<'_> {
+impl JobReconcile<'_> {
     pub(super) fn suspension(&self, status: &mut Value, plan: &mut Plan) {
         let (value, reason, message, event) = if self.suspended() {
             ("True", "JobSuspended", "Job suspended", "Suspended")

@@ -9,14 +9,14 @@ use super::super::indexes::Indexes;
 use super::super::pod::JobPod;
 use super::super::policy;
 use super::super::template::NewPod;
-use super::{MOST_AT_ONCE, Pass, Plan, Removal};
+use super::{JobReconcile, MOST_AT_ONCE, Plan, Removal};
 
 const FIRST_BACKOFF: i64 = 10;
 const LONGEST_BACKOFF: i64 = 600;
 
-// === impl Pass ===
+// === impl JobReconcile ===
 
-impl Pass<'_> {
+impl JobReconcile<'_> {
     /// The last failed pod of each index that still waits for its successor: it keeps the
     /// finalizer, since the successor takes over its count of failures.
     pub(super) fn held<'p>(

@@ -31,18 +31,18 @@ fn mk_pod(i: usize, ready: bool, change: impl FnOnce(&mut Value)) -> Arc<Value> 
 
 fn one(service: &Value, pods: &[Arc<Value>]) -> Value {
     match slices(service, pods, &HashMap::new(), &[]).as_slice() {
-        [Change::Create(slice)] => slice.clone(),
+        [SliceChange::Create(slice)] => slice.clone(),
         other => panic!("{other:?}"),
     }
 }
 
-fn stored(changes: Vec<Change>) -> Vec<Arc<Value>> {
+fn stored(changes: Vec<SliceChange>) -> Vec<Arc<Value>> {
     let made = changes.into_iter().enumerate().map(|(i, change)| match change {
-        Change::Create(mut slice) | Change::Update(mut slice) => {
+        SliceChange::Create(mut slice) | SliceChange::Update(mut slice) => {
             slice["metadata"]["name"] = format!("s-{i}").into();
             Arc::new(slice)
         }
-        Change::Delete(slice) => panic!("{slice}"),
+        SliceChange::Delete(slice) => panic!("{slice}"),
     });
     made.collect()
 }
@@ -132,7 +132,7 @@ fn a_hundred_endpoints_fill_a_slice_and_a_settled_service_changes_nothing() {
     let mut fewer = pods;
     fewer.remove(0);
     let changes = slices(&service, &fewer, &HashMap::new(), &existing);
-    assert!(matches!(changes.as_slice(), [Change::Update(_)]));
+    assert!(matches!(changes.as_slice(), [SliceChange::Update(_)]));
 }
 
 #[test]
@@ -141,14 +141,17 @@ fn slices_that_are_no_longer_needed_go() {
     let pods: Vec<_> = (0..150).map(|i| mk_pod(i, true, |_| {})).collect();
     let existing = stored(slices(&service, &pods, &HashMap::new(), &[]));
     let changes = slices(&service, &[], &HashMap::new(), &existing);
-    assert!(matches!(changes.as_slice(), [Change::Update(_), Change::Delete(_)]), "{changes:?}");
+    assert!(
+        matches!(changes.as_slice(), [SliceChange::Update(_), SliceChange::Delete(_)]),
+        "{changes:?}"
+    );
 }
 
 #[test]
 fn endpoints_list_ready_and_waiting_addresses_apart() {
     let service = mk_service(json!({}));
     let pods = [mk_pod(1, true, |_| {}), mk_pod(2, false, |_| {})];
-    let Some(Change::Create(made)) = endpoints_change(&service, &pods, None) else { panic!() };
+    let Some(SliceChange::Create(made)) = endpoints_change(&service, &pods, None) else { panic!() };
     assert_eq!(made["subsets"][0]["addresses"][0]["ip"], "10.1.0.1");
     assert_eq!(made["subsets"][0]["notReadyAddresses"][0]["ip"], "10.1.0.2");
     assert_eq!(made["subsets"][0]["ports"][0]["port"], 8080);

@@ -1,0 +1,107 @@
+//! The certificate that is served now. Whoever serves with it need not know that it changes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::sync::watch;
+
+use super::contents::Contents;
+use super::{Bundle, CertsError};
+
+/// What servers of this process present. Copies share it.
+#[derive(Clone)]
+pub struct Certificates {
+    served: watch::Receiver<Option<Arc<CertifiedKey>>>,
+    authorities: watch::Receiver<Option<Arc<str>>>,
+}
+
+/// The other end: changes what is served.
+#[derive(Debug)]
+pub struct CertificateSender {
+    served: watch::Sender<Option<Arc<CertifiedKey>>>,
+    authorities: watch::Sender<Option<Arc<str>>>,
+}
+
+/// Certificates to come, and the end that changes them.
+pub fn certificates() -> (CertificateSender, Certificates) {
+    let (served, seen) = watch::channel(None);
+    let (authorities, trusted) = watch::channel(None);
+    (CertificateSender { served, authorities }, Certificates { served: seen, authorities: trusted })
+}
+
+// === impl CertificateSender ===
+
+impl CertificateSender {
+    /// Serves this from now on: connections that are there keep what they have. On an error all stays as it was.
+    pub fn serve(&self, bundle: &Bundle) -> Result<(), CertsError> {
+        let contents = Contents::read(bundle)?;
+        let trusted: Arc<str> = contents.authorities().into();
+        let served = Arc::new(contents.certificate.served);
+        self.served.send_if_modified(|known| {
+            let same = known.as_ref().is_some_and(|known| known.cert == served.cert);
+            if !same {
+                *known = Some(served);
+            }
+            !same
+        });
+        self.authorities.send_if_modified(|known| {
+            let same = known.as_ref() == Some(&trusted);
+            if !same {
+                *known = Some(trusted);
+            }
+            !same
+        });
+        Ok(())
+    }
+}
+
+// === impl Certificates ===
+
+impl Certificates {
+    /// Returns when there is a certificate; handshakes fail before.
+    pub async fn ready(&self) {
+        let mut served = self.served.clone();
+        if served.wait_for(Option::is_some).await.is_err() {
+            // Who would bring one is gone: the program ends.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether there is one.
+    pub fn is_ready(&self) -> bool {
+        self.served.borrow().is_some()
+    }
+
+    /// The authorities that clients are to trust, in PEM; none before there is a certificate.
+    pub fn authorities(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.authorities.clone()
+    }
+
+    /// Settings of a TLS server that speaks these protocols, the first one best. They stay good when certificates
+    /// change.
+    pub fn server_config(&self, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let provider = Arc::new(ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(Arc::new(config))
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.served.borrow().clone()
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificates").field("ready", &self.is_ready()).finish_non_exhaustive()
+    }
+}

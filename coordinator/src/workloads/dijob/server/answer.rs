@@ -1,0 +1,239 @@
+//! One request, from bytes to bytes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::response::Response;
+use muster_dijob::server::answer::{Body as Said, Refusal};
+use muster_dijob::server::{self, About, Answer, Begun, Route, View};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::DiServer;
+use super::forward::{HANDED, Unheard};
+use super::view::Seen;
+use crate::serving::body::{self, Unread};
+use crate::workloads::Key;
+use muster_runtime::election::Leadership;
+use muster_runtime::writer::Writer;
+
+/// No body is larger.
+pub(super) const LARGEST_BODY: usize = 1024 * 1024;
+
+/// How long a request waits for somebody to lead.
+const NOBODY: Duration = Duration::from_secs(20);
+
+/// A leader that cannot be reached is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// A request whose body has been read.
+pub(super) struct Asked {
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub body: Bytes,
+    /// By another coordinator.
+    pub handed: bool,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn request(&self) -> server::Request<'_> {
+        let Self { method, path, query, body, .. } = self;
+        server::Request { method, path, query, body }
+    }
+}
+
+// === impl DiServer ===
+
+impl DiServer {
+    /// The answer to a request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Body>) -> Response {
+        let since = Instant::now();
+        let route = Route::of(request.method().as_str(), request.uri().path());
+        let answer = self.clone().said(route, request).await;
+        self.metrics.answered(word(route), answer.status, since.elapsed());
+        response(answer)
+    }
+
+    async fn said(self: Arc<Self>, route: Route, request: Request<Body>) -> Answer {
+        match route {
+            Route::Health => return Answer::plain(200, ""),
+            Route::Unknown if request.uri().path() == "/readyz" => return self.readiness(),
+            Route::Unknown => return Answer::plain(404, "404 page not found\n"),
+            Route::NotImplemented => return Answer::not_implemented(request.method().as_str()),
+            Route::Query | Route::Create | Route::Delete | Route::Failed => {}
+        }
+        let asked = match self.read(request).await {
+            Ok(asked) => asked,
+            Err(refusal) => return refused(route, refusal),
+        };
+        if !self.caches.is_ready() {
+            return refused(route, unavailable("the caches are not filled yet: try again"));
+        }
+        let until = Instant::now() + NOBODY;
+        let writer = loop {
+            let leader = match self.led(until).await {
+                None => return refused(route, unavailable("no coordinator leads: try again")),
+                Some(Leadership::Leading(fence)) => break Writer::new(self.client.clone(), fence),
+                Some(Leadership::Standby { .. }) if asked.handed => {
+                    return refused(
+                        route,
+                        unavailable("this coordinator does not lead: try again"),
+                    );
+                }
+                Some(Leadership::Standby { leader }) => leader.unwrap_or_default(),
+            };
+            match self.forward(&leader, &asked).await {
+                Ok(answer) => return answer,
+                // It may have died a moment ago: soon another one leads, perhaps we.
+                Err(Unheard::Undone(_)) if Instant::now() < until => {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                Err(Unheard::Undone(why) | Unheard::Lost(why)) => {
+                    return refused(route, unavailable(why));
+                }
+            }
+        };
+        // Whoever hangs up does not stop what was begun: half of it would be worse.
+        let work = tokio::spawn(async move { self.work(route, &asked, writer).await });
+        match work.await {
+            Ok(answer) => answer,
+            Err(_) => refused(
+                route,
+                Refusal::error(
+                    "the server failed at this request; the coordinator's log says more",
+                ),
+            ),
+        }
+    }
+
+    fn readiness(&self) -> Answer {
+        match self.caches.is_ready() {
+            true => Answer::plain(200, "ok\n"),
+            false => Answer::plain(503, "the caches are not filled yet\n"),
+        }
+    }
+
+    async fn read(&self, request: Request<Body>) -> Result<Asked, Refusal> {
+        let (parts, body) = request.into_parts();
+        let collected = timeout(self.settings.patience, body::read(body, LARGEST_BODY));
+        let undecodable = |why: &str| Refusal::bad(format!("failed to decode request body: {why}"));
+        let body = match collected.await {
+            Ok(Ok(body)) => body,
+            Ok(Err(Unread::TooLarge)) => return Err(undecodable("it is larger than 1 MiB")),
+            Ok(Err(Unread::Broken(error))) => return Err(undecodable(&error.to_string())),
+            Err(_) => return Err(undecodable("it did not come in time")),
+        };
+        let handed = parts.headers.contains_key(HANDED);
+        Ok(Asked {
+            handed,
+            method: parts.method.as_str().to_owned(),
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            body,
+        })
+    }
+
+    /// The right to write, if it comes back to us in time.
+    pub(super) async fn regained(&self, until: Instant) -> Option<Writer> {
+        let mut leadership = self.leadership.clone();
+        let leads = leadership.wait_for(|leadership| match leadership {
+            Leadership::Leading(fence) => fence.left().is_ok(),
+            Leadership::Standby { .. } => false,
+        });
+        let found = timeout_at(until, leads).await.ok()?.ok()?.clone();
+        match found {
+            Leadership::Leading(fence) => Some(Writer::new(self.client.clone(), fence)),
+            Leadership::Standby { .. } => None,
+        }
+    }
+
+    /// Who leads, when somebody does.
+    async fn led(&self, until: Instant) -> Option<Leadership> {
+        let mut leadership = self.leadership.clone();
+        let known = leadership.wait_for(|leadership| match leadership {
+            Leadership::Leading(fence) => fence.left().is_ok(),
+            Leadership::Standby { leader } => leader.is_some(),
+        });
+        let found = timeout_at(until, known).await;
+        found.ok()?.ok().map(|leadership| leadership.clone())
+    }
+
+    async fn work(&self, route: Route, asked: &Asked, writer: Writer) -> Answer {
+        let until = Instant::now() + self.settings.longest;
+        let request = asked.request();
+        let about = server::about(&request);
+        let seen = match timeout_at(until, Seen::of(self, &writer, about.as_ref())).await {
+            Ok(Ok(seen)) => seen,
+            Ok(Err(error)) => return refused(route, unavailable(format!("{error}: try again"))),
+            Err(_) => {
+                let why = "the API server did not answer in time: try again";
+                return refused(route, unavailable(why));
+            }
+        };
+        let jobs = match &about {
+            Some(about) if route.writes() => jobs_of(&seen, about),
+            _ => BTreeSet::new(),
+        };
+        let Ok(_locked) = timeout_at(until, self.locks.lock_all(jobs)).await else {
+            let why = "other requests of this job took too long: try again";
+            return refused(route, unavailable(why));
+        };
+        let begun = server::begin(&seen, &self.jobs.make, &request, rand::random());
+        match begun {
+            Begun::Answer(answer) => answer,
+            Begun::Work(work) => {
+                let id = uuid::Uuid::new_v4().simple().to_string();
+                self.perform(writer, work.marked(&id), &id, until).await
+            }
+        }
+    }
+}
+
+/// The jobs that a request is about; requests of one job come one after the other.
+fn jobs_of(seen: &impl View, about: &About) -> BTreeSet<Key> {
+    let job = |name: &muster_kube::Name| {
+        let pod = seen.pod(&about.namespace, name)?;
+        Some(Key::new(about.namespace.as_str(), &pod.job()?.name))
+    };
+    about.pods.iter().filter_map(job).collect()
+}
+
+fn unavailable(why: impl Into<String>) -> Refusal {
+    Refusal { status: 503, message: why.into(), data: None }
+}
+
+fn refused(route: Route, refusal: Refusal) -> Answer {
+    match route {
+        Route::Query => refusal.answer_to_query(),
+        _ => refusal.answer(),
+    }
+}
+
+fn response(answer: Answer) -> Response {
+    let (kind, body) = match answer.body {
+        Said::Json(body) => ("application/json", body.to_string()),
+        Said::Text(text) => ("text/plain; charset=utf-8", text),
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn word(route: Route) -> &'static str {
+    match route {
+        Route::Query => "query",
+        Route::Create => "create",
+        Route::Delete => "delete",
+        Route::Failed => "failed",
+        Route::NotImplemented => "not-implemented",
+        Route::Health => "health",
+        Route::Unknown => "other",
+    }
+}
