@@ -38,6 +38,10 @@ cluster-test:
 clients:
     MUSTER_PYPI=1 cargo test --package muster-tests --test suite -- suite::clients suite::dijob::ding --nocapture
 
+# the documentation as a site in target/book, with a check of its links (builds mdBook once)
+book *args:
+    hack/book {{args}}
+
 # write docs/reference anew
 reference:
     MUSTER_WRITE=1 cargo test -p muster-tests --test suite suite::docs::reference
@@ -78,6 +82,6 @@ release *args:
 deny:
     cargo deny check
 
-# files that grew too long, names that say nothing
+# files that grew too long, names that say nothing, words that the glossary replaced
 house:
     hack/house

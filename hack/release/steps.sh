@@ -37,7 +37,7 @@ step_busy() {
     return "$status"
 }
 
-step_seeds() { MUSTER_SEEDS=${MUSTER_SEEDS:-2000} cargo test --profile fast --package muster-scheduler-state --test seeded -- --nocapture; }
+step_seeds() { MUSTER_SEEDS=${MUSTER_SEEDS:-2000} cargo test --release --package muster-scheduler-state --test seeded -- --nocapture; }
 
 step_peers() { hack/peers/run; }
 
