@@ -10,7 +10,7 @@ use muster_program::duration;
 use muster_program::log::LogFormat;
 
 use crate::ranktables::DeviceSource;
-use crate::scheduling::{Eviction, FaultPolicy};
+use muster_scheduling::{Eviction, FaultPolicy};
 
 const EXAMPLES: &str =
     "The Kubernetes API is found as in any pod (service account), or by KUBECONFIG. Of several coordinators one

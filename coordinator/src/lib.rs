@@ -13,6 +13,5 @@ pub mod args;
 pub mod names;
 pub mod ranktables;
 pub mod run;
-pub mod scheduling;
-pub mod serving;
+pub mod status;
 pub mod workloads;

@@ -20,20 +20,5 @@ pub const RANKTABLE_GENERATION: &str = "muster.dev/ranktable-generation";
 /// Label of the ConfigMaps that are records of tables; its value is `true`.
 pub const RECORD: &str = "muster.dev/ranktable-record";
 
-/// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
-pub const INJECT_CA: &str = "muster.dev/inject-ca";
-
-/// Annotation of webhook configurations whose match conditions `ours` the coordinator writes, by its `--scheduler-name`s; its value is `true`.
-pub const INJECT_SCHEDULER_NAMES: &str = "muster.dev/inject-scheduler-names";
-
-/// Annotation of the first queue of a cluster while those below it are still to be made.
-pub const BOOTSTRAP: &str = "muster.dev/bootstrap";
-
 /// Name of the Service that agents, trainers and the API server call.
 pub const SERVICE: &str = "muster-coordinator";
-
-/// Secret that holds the coordinator's certificates and keys.
-pub const CERTS_SECRET: &str = "muster-coordinator-certs";
-
-/// ConfigMap that tells agents which authorities to trust.
-pub const CA_CONFIG_MAP: &str = "muster-coordinator-ca";

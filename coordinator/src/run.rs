@@ -26,15 +26,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::names;
 use crate::ranktables::{self, Shown};
-use crate::scheduling;
-use crate::scheduling::admission;
-use crate::serving::certs::{Certificates, Names};
-use crate::serving::status::Status;
+use crate::status::Status;
 use crate::workloads::dijob::server;
 use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::authenticate::Reviewer;
 use muster_hub::{self as hub, Hub, Role};
 use muster_runtime::election::{self, Leadership};
+use muster_scheduling::admission;
+use muster_serving::certs::{Certificates, Names};
 
 mod leading;
 mod program;
@@ -89,7 +88,7 @@ pub struct Settings {
     /// Where coordinators of DIJobs are served.
     pub diserver: server::Settings,
     /// How pods are placed.
-    pub placement: scheduling::Settings,
+    pub placement: muster_scheduling::Settings,
     /// What is refused of queues, PodGroups and pods.
     pub admission: admission::Rules,
 }
@@ -262,7 +261,7 @@ fn pipeline(settings: &Settings, progress: Option<SocketAddr>) -> muster_pipelin
         namespace: settings.namespace.clone(),
         status_service: names::SERVICE.to_owned(),
         status_port: progress.map_or(others.status_port, |address| address.port()),
-        status_secret: names::CERTS_SECRET.to_owned(),
+        status_secret: muster_serving::names::CERTS_SECRET.to_owned(),
         schedulers,
         default_scheduler: settings.default_scheduler.clone(),
     }

@@ -25,10 +25,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
-use muster_coordinator::serving::webhook::configure::Configuration;
 use muster_sandbox::control::Which;
 use muster_sandbox::kubelet::{KubeletOptions, NodeSpec};
 use muster_sandbox::{Sandbox, write_private};
+use muster_serving::webhook::configure::Configuration;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -5,7 +5,7 @@ use muster_ranktable::inject::{self, Injection};
 
 use crate::ranktables::member::Marks;
 use crate::ranktables::templates::Templates;
-use crate::serving::webhook::{Answer, Request};
+use muster_serving::webhook::{Answer, Request};
 
 /// What is said to a new pod.
 pub fn mutate(request: &Request, templates: &Templates, injection: &Injection) -> Answer {

@@ -11,11 +11,6 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::wiring::{Caches, Counters};
 use crate::ranktables::{self, Shown};
-use crate::scheduling;
-use crate::scheduling::bootstrap::bootstrap;
-use crate::scheduling::live;
-use crate::serving::certs::{CertReconciler, Certificates};
-use crate::serving::webhook::configure::configure;
 use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::{Hub, Role};
 use muster_runtime::election::{Fence, Leadership};
@@ -24,6 +19,10 @@ use muster_runtime::writer::Writer;
 use muster_runtime::{
     Context, Environment, EventRecorder, ReconcileMetrics, Reconciler, controller,
 };
+use muster_scheduling::bootstrap::bootstrap;
+use muster_scheduling::live;
+use muster_serving::certs::{CertReconciler, Certificates};
+use muster_serving::webhook::configure::configure;
 
 /// A part that ends by itself is started again after this, as long as we lead.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -49,7 +48,7 @@ pub(super) struct Leading {
     /// By what TrainJobs are decided.
     pub rules: Arc<trainjob::Rules>,
     /// What is read to place pods, and what is shown of it.
-    pub placement: (scheduling::Caches, scheduling::StatusView),
+    pub placement: (muster_scheduling::Caches, muster_scheduling::StatusView),
 }
 
 // === impl Leading ===
@@ -173,7 +172,7 @@ impl Leading {
         let recorder = EventRecorder::new(events.clone(), metrics.jobs.objects.dropped_events());
         run_controller(parts, term, runtimes, control(recorder), reconciled);
         let (seen, shown) = self.placement.clone();
-        let own = scheduling::Context {
+        let own = muster_scheduling::Context {
             writer: writer.clone(),
             events: events.clone(),
             metrics: metrics.placement.clone(),
@@ -183,7 +182,7 @@ impl Leading {
         };
         let how = settings.placement.clone();
         again(parts, term, move |stop| {
-            scheduling::run(how.clone(), seen.clone(), own.clone(), stop)
+            muster_scheduling::run(how.clone(), seen.clone(), own.clone(), stop)
         });
         let counted = metrics.tables.clone();
         let recorder = EventRecorder::new(events, counted.dropped_events.clone());

@@ -18,13 +18,12 @@ use super::{Coordinator, Settings};
 use crate::args::{Admission, Args, DdpPortMode, Delivery, RuntimeFinalizer};
 use crate::names::SERVICE;
 use crate::ranktables::{self, Timeouts};
-use crate::scheduling;
-use crate::scheduling::admission::Rules;
-use crate::scheduling::reserve::Reservation;
-use crate::serving::certs::Names;
 use crate::workloads::dijob;
 use crate::workloads::dijob::server as diserver;
 use muster_runtime::election as lead;
+use muster_scheduling::admission::Rules;
+use muster_scheduling::reserve::Reservation;
+use muster_serving::certs::Names;
 
 /// How long threads may take after all parts have ended.
 const GRACE: Duration = Duration::from_millis(500);
@@ -107,7 +106,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
     let placement = scheduling(
         args.scheduler_name,
         args.scheduler_config.as_deref(),
-        scheduling::Settings {
+        muster_scheduling::Settings {
             eviction: args.eviction,
             shard: args.scheduler_shard,
             period: args.scheduling_period,
@@ -131,7 +130,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
                 },
                 ..muster_scheduler_state::Settings::default()
             },
-            ..scheduling::Settings::default()
+            ..muster_scheduling::Settings::default()
         },
     )?;
     let admission = match args.admission {
@@ -182,8 +181,8 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
 fn scheduling(
     names: Vec<String>,
     file: Option<&Path>,
-    mut settings: scheduling::Settings,
-) -> anyhow::Result<scheduling::Settings> {
+    mut settings: muster_scheduling::Settings,
+) -> anyhow::Result<muster_scheduling::Settings> {
     let name = names.first().context("--scheduler-name: name at least one")?.clone();
     let cluster = &mut settings.cluster;
     if let Some(file) = file {

@@ -28,11 +28,6 @@ use crate::names;
 use crate::ranktables;
 use crate::ranktables::templates::Templates;
 use crate::ranktables::webhook as pods;
-use crate::scheduling;
-use crate::scheduling::admission::{self, Scheduling};
-use crate::scheduling::{bootstrap, grouper, live};
-use crate::serving::certs::{CertReconciler, Certificates};
-use crate::serving::webhook::Webhooks;
 use crate::workloads::dijob;
 use crate::workloads::dijob::server::{self, DiServer};
 use crate::workloads::dijob::webhook as dijobs;
@@ -50,6 +45,10 @@ use muster_runtime::any_object::{AnyKind, AnyObject};
 use muster_runtime::election::{Elector, Leadership};
 use muster_runtime::reflector::{Watch, watch, watch_kind};
 use muster_runtime::{ObjectMetrics, ReconcileMetrics};
+use muster_scheduling::admission::{self, Scheduling};
+use muster_scheduling::{bootstrap, grouper, live};
+use muster_serving::certs::{CertReconciler, Certificates};
+use muster_serving::webhook::Webhooks;
 
 /// A coordinator that is being put together.
 pub(super) struct Wiring {
@@ -80,7 +79,7 @@ pub(super) struct Counters {
     /// Of TrainJobs.
     pub jobs: trainjob::Metrics,
     /// Of scheduling.
-    pub placement: scheduling::Metrics,
+    pub placement: muster_scheduling::Metrics,
     /// Of the grouping of pods.
     pub grouping: grouper::Metrics,
     /// Of trainers' reports.
@@ -194,7 +193,7 @@ impl Wiring {
             follow.run_once_served(config_definition, version, stop.clone()),
         );
         // Nodes are large as they come: they list their images.
-        let few = all.page_size(scheduling::kinds::NODES);
+        let few = all.page_size(muster_scheduling::kinds::NODES);
         let (nodes, follow) = watch(Api::all(client.clone()), few, dijob::kinds::trim_node);
         self.start("nodes", follow.run_once_served(definition.clone(), version, stop.clone()));
         let trim_pod = dijob::kinds::trim_pod;
@@ -218,8 +217,8 @@ impl Wiring {
         &mut self,
         hub: &Hub,
         live: live::Objects,
-    ) -> (scheduling::Caches, scheduling::StatusView) {
-        let definitions = scheduling::Definitions {
+    ) -> (muster_scheduling::Caches, muster_scheduling::StatusView) {
+        let definitions = muster_scheduling::Definitions {
             queues: self.definition("queues.scheduling.run.ai"),
             pod_groups: self.definition("podgroups.scheduling.run.ai"),
             bind_requests: self.definition("bindrequests.scheduling.run.ai"),
@@ -229,9 +228,9 @@ impl Wiring {
             zones: self.definition("noderesourcetopologies.topology.node.k8s.io"),
         };
         let secrets =
-            scheduling::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
-        let sources = scheduling::Caches { definitions, live, hub: hub.clone(), secrets };
-        (sources, scheduling::StatusView::default())
+            muster_scheduling::usage::Secrets::new(self.client.clone(), &self.settings.namespace);
+        let sources = muster_scheduling::Caches { definitions, live, hub: hub.clone(), secrets };
+        (sources, muster_scheduling::StatusView::default())
     }
 
     /// Where coordinators of DIJobs call.

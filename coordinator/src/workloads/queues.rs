@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::serving::webhook::{Answer, Request};
+use muster_serving::webhook::{Answer, Request};
 
 /// The label that names a queue.
 const QUEUE: &str = "kai.scheduler/queue";

@@ -3,7 +3,7 @@
 use muster_modelserving::pod_fields::{self, Verdict};
 use serde_json::Value;
 
-use crate::serving::webhook::{Answer, Request};
+use muster_serving::webhook::{Answer, Request};
 
 /// The warnings, or why the object is refused.
 pub(super) fn judge(request: &Request, object: &Value) -> Result<Vec<String>, Answer> {

@@ -6,9 +6,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use muster_coordinator::names::{CA_CONFIG_MAP, CERTS_SECRET};
-use muster_coordinator::serving::certs::{CertReconciler, Names};
 use muster_runtime::writer::Writer;
+use muster_serving::certs::{CertReconciler, Names};
+use muster_serving::names::{CA_CONFIG_MAP, CERTS_SECRET};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

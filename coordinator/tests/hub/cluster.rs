@@ -9,13 +9,13 @@ use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use muster_coordinator::names::{CA_CONFIG_MAP, CERTS_SECRET};
-use muster_coordinator::serving::certs::{Bundle, CertReconciler, Certificates, Names};
-use muster_coordinator::serving::webhook::configure::configure;
-use muster_coordinator::serving::webhook::{Answer, Webhooks};
 use muster_runtime::election::Fence;
 use muster_runtime::writer::Writer;
 use muster_sandbox::Sandbox;
+use muster_serving::certs::{Bundle, CertReconciler, Certificates, Names};
+use muster_serving::names::{CA_CONFIG_MAP, CERTS_SECRET};
+use muster_serving::webhook::configure::configure;
+use muster_serving::webhook::{Answer, Webhooks};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -65,7 +65,7 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     tokio::time::timeout(LIMIT, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
 }
 
-fn answer(request: &muster_coordinator::serving::webhook::Request) -> Answer {
+fn answer(request: &muster_serving::webhook::Request) -> Answer {
     let pod = request.object.as_ref().unwrap();
     if pod.metadata.name.as_deref() == Some("refused") {
         return Answer::Deny { code: 422, message: "not this one".to_owned() };

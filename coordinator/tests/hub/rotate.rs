@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use muster_coordinator::serving::certs::serving::{CertificateSender, Certificates, certificates};
-use muster_coordinator::serving::certs::{Bundle, Names, RenewalStep, remake, renew};
+use muster_serving::certs::serving::{CertificateSender, Certificates, certificates};
+use muster_serving::certs::{Bundle, Names, RenewalStep, remake, renew};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster_coordinator::serving::webhook::configure;
+use muster_serving::webhook::configure;
 use serde_json::Value;
 
 use super::{Rendered, items, name, pods};

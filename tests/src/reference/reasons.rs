@@ -24,12 +24,12 @@ const PARTS: [(&str, &[&str]); 5] = [
     (
         "Scheduling",
         &[
-            "coordinator/src/scheduling/status_writer.rs",
-            "coordinator/src/scheduling/health.rs",
-            "coordinator/src/scheduling/transitions.rs",
-            "coordinator/src/scheduling/evict.rs",
+            "coordinator/scheduling/src/status_writer.rs",
+            "coordinator/scheduling/src/health.rs",
+            "coordinator/scheduling/src/transitions.rs",
+            "coordinator/scheduling/src/evict.rs",
             "coordinator/scheduler/state/src/evicted.rs",
-            "coordinator/src/scheduling/grouper.rs",
+            "coordinator/scheduling/src/grouper.rs",
         ],
     ),
 ];

@@ -17,10 +17,6 @@ use kube::api::{Api, PostParams};
 use muster_coordinator::names::LEASE;
 use muster_coordinator::ranktables::{self, Timeouts};
 use muster_coordinator::run::{Coordinator, Settings};
-use muster_coordinator::scheduling;
-use muster_coordinator::scheduling::admission::Rules;
-use muster_coordinator::serving::certs::Names;
-use muster_coordinator::serving::webhook::configure::Configuration;
 use muster_coordinator::workloads::dijob;
 use muster_coordinator::workloads::dijob::server::{self, Peers};
 use muster_hub::{self as hub, Hub};
@@ -28,6 +24,9 @@ use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
 use muster_ranktable::inject::Injection;
 use muster_runtime::election::{self, Leadership};
+use muster_scheduling::admission::Rules;
+use muster_serving::certs::Names;
+use muster_serving::webhook::configure::Configuration;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -84,7 +83,7 @@ pub struct Choices {
     /// Whether trainers report their progress.
     pub reports: bool,
     /// How pods are placed.
-    pub placement: scheduling::Settings,
+    pub placement: muster_scheduling::Settings,
     /// What is refused of queues, PodGroups and pods.
     pub admission: Rules,
     /// The plugins that make objects of TrainJobs.
@@ -126,7 +125,7 @@ impl Default for Choices {
                 ..dijob::Settings::default()
             },
             reports: false,
-            placement: scheduling::Settings::default(),
+            placement: muster_scheduling::Settings::default(),
             admission: Rules::default(),
             plugins: muster_pipeline::Registry::standard(),
             runtime_holds: HoldRule::default(),

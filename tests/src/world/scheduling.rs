@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt};
-use muster_coordinator::scheduling::bootstrap::queues;
+use muster_scheduling::bootstrap::queues;
 use serde_json::{Value, json};
 
 use super::plan::WORLD;

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use muster_coordinator::scheduling::admission::Rules;
-use muster_coordinator::scheduling::bootstrap::{PARENT, queues};
+use muster_scheduling::admission::Rules;
+use muster_scheduling::bootstrap::{PARENT, queues};
 use muster_tests::World;
 use muster_tests::world::Seen;
 use muster_tests::world::coordinators::Choices;

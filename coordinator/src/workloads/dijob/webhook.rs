@@ -8,8 +8,8 @@ use kube::core::admission::Operation;
 use muster_dijob::admission;
 use serde_json::Value;
 
-use crate::serving::webhook::{Answer, Request};
 use crate::workloads::{queues, typos};
+use muster_serving::webhook::{Answer, Request};
 
 /// Where the API server asks what is to be filled in.
 pub const MUTATE: &str = "/mutate-diengine-opendilab-org-v1alpha1-dijob";
@@ -134,7 +134,7 @@ mod tests {
         ];
         assert_eq!(found, expected.map(|(name, path)| (json!(name), json!(path))));
         let marked = |document: &Value| {
-            document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"
+            document["metadata"]["annotations"][muster_serving::names::INJECT_CA] == "true"
         };
         assert!(documents.iter().all(marked));
     }

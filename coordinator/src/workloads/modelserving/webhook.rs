@@ -12,8 +12,8 @@ use muster_modelserving::ranktable::Ranktables;
 use muster_modelserving::shape::{Serving, Shape};
 use muster_modelserving::validate::message;
 
-use crate::serving::webhook::{Answer, Request};
 use crate::workloads::{queues, typos};
+use muster_serving::webhook::{Answer, Request};
 
 /// Where the API server asks.
 pub const PATH: &str = "/validate-modelservings";
@@ -211,7 +211,7 @@ mod tests {
         let [ours] = documents.iter().filter(is_ours).collect::<Vec<_>>()[..] else {
             panic!("not one")
         };
-        assert_eq!(ours["metadata"]["annotations"][crate::names::INJECT_CA], "true");
+        assert_eq!(ours["metadata"]["annotations"][muster_serving::names::INJECT_CA], "true");
         let webhooks = ours["webhooks"].as_array().unwrap().iter();
         let path = |webhook: &&Value| webhook["clientConfig"]["service"]["path"] == PATH;
         let [webhook] = webhooks.filter(path).collect::<Vec<_>>()[..] else { panic!("not one") };

@@ -13,7 +13,7 @@ use muster_runtime::reflector::Watch;
 use serde_json::{Map, Value, json};
 
 use super::kinds::{controller, resource};
-use crate::names::CERTS_SECRET;
+use muster_serving::names::CERTS_SECRET;
 
 /// Where a Secret has the certificates of authorities.
 pub const AUTHORITY: &str = "ca.crt";

@@ -22,8 +22,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::serving::https::{self, Limits};
 pub use metrics::Metrics;
+use muster_serving::https::{self, Limits};
 
 /// How long a request may take, with all that it makes the API server do.
 const PATIENCE: Duration = Duration::from_secs(10);

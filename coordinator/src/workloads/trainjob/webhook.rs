@@ -22,10 +22,10 @@ use muster_pipeline::runtime::RuntimeKind;
 use muster_pipeline::{Cluster, Runtime, defaults, validate};
 use serde_json::Value;
 
-use crate::serving::webhook::{Answer, Request};
 use crate::workloads::trainjob::Rules;
 use crate::workloads::trainjob::caches::RuntimeId;
 use crate::workloads::{queues, typos};
+use muster_serving::webhook::{Answer, Request};
 
 /// Where the API server asks what is to be filled in.
 pub const DEFAULTS: &str = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";

@@ -1,7 +1,7 @@
 //! What pods of the usual owners become.
 
 use kube::api::Api;
-use muster_coordinator::scheduling::grouper::Grouped;
+use muster_scheduling::grouper::Grouped;
 use serde_json::{Value, json};
 
 use super::{Intake, job, member, owned, pod, uid};

@@ -1,8 +1,8 @@
 //! When owners are wrong, others write too, or the API server has trouble.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use muster_coordinator::scheduling::grouper::Grouped;
 use muster_sandbox::faults::Rule;
+use muster_scheduling::grouper::Grouped;
 use serde_json::{Value, json};
 
 use super::{Intake, job, member, pod, uid};

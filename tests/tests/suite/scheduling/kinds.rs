@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use kube::api::ListParams;
-use muster_coordinator::scheduling::bootstrap::queues;
 use muster_sandbox::hardware::Profile;
+use muster_scheduling::bootstrap::queues;
 use muster_tests::World;
 use muster_tests::world::Seen;
 use muster_tests::world::scheduling::{node, waiting_pod};

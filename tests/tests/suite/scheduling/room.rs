@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
-use muster_coordinator::scheduling::bootstrap::queues;
+use muster_scheduling::bootstrap::queues;
 use muster_tests::World;
 use muster_tests::world::Seen;
 use muster_tests::world::scheduling::{node, waiting_pod};

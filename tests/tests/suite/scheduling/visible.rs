@@ -1,8 +1,8 @@
 //! Containers that choose devices by themselves, and how that is forbidden.
 
 use anyhow::{Result, ensure};
-use muster_coordinator::scheduling::admission::Rules;
-use muster_coordinator::scheduling::live::KaiConfig;
+use muster_scheduling::admission::Rules;
+use muster_scheduling::live::KaiConfig;
 use muster_tests::World;
 use muster_tests::world::Seen;
 use muster_tests::world::coordinators::Choices;

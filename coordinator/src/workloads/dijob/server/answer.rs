@@ -14,10 +14,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::DiServer;
 use super::forward::{HANDED, Unheard};
 use super::view::Seen;
-use crate::serving::body::{self, Unread};
 use crate::workloads::Key;
 use muster_runtime::election::Leadership;
 use muster_runtime::writer::Writer;
+use muster_serving::body::{self, Unread};
 
 /// No body is larger.
 pub(super) const LARGEST_BODY: usize = 1024 * 1024;

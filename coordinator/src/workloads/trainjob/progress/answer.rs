@@ -15,9 +15,9 @@ use tokio::time::timeout;
 
 use super::said::Refused;
 use super::{PATIENCE, Reports, metrics};
-use crate::serving::body::{self, Unread};
-use crate::serving::https::Useful;
 use crate::workloads::trainjob::kinds::Job;
+use muster_serving::body::{self, Unread};
+use muster_serving::https::Useful;
 
 /// No token is longer.
 const LONGEST_TOKEN: usize = 16 * 1024;

@@ -20,13 +20,13 @@ use muster_ranktable::inject::TemplateProblem;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::serving::webhook::{Answer, Request};
 use crate::workloads::trainjob::caches::RuntimeId;
 use crate::workloads::trainjob::kinds::{ClusterRuntime, LocalRuntime};
 use crate::workloads::trainjob::webhook as trainjob;
 use crate::workloads::trainjob::{Caches, Rules};
 use muster_api::kind::RawObject as _;
 use muster_kube::{Name, Namespace};
+use muster_serving::webhook::{Answer, Request};
 
 /// Questions that may come at once.
 const BURST: f64 = 50.0;

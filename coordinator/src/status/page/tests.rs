@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::scheduling::status_view::Configuration;
 use crate::workloads::modelserving::view::ServingStatus;
+use muster_scheduling::status_view::Configuration;
 
 fn page(servings: Vec<ServingStatus>) -> String {
     render(&snapshot(servings))

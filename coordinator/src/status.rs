@@ -16,13 +16,12 @@ use tokio::sync::watch;
 
 use crate::ranktables::Shown;
 use crate::ranktables::status::GroupStatus;
-use crate::scheduling;
-use crate::scheduling::status_view::Configuration;
 use crate::workloads::modelserving::view::ServingStatus;
 use crate::workloads::trainjob::status_view::JobLine;
 use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::Hub;
 use muster_runtime::election::Leadership;
+use muster_scheduling::status_view::Configuration;
 
 mod page;
 
@@ -48,7 +47,7 @@ pub struct Status {
     /// State of the TrainJobs.
     pub jobs: trainjob::StatusView,
     /// State of the scheduler.
-    pub scheduling: scheduling::StatusView,
+    pub scheduling: muster_scheduling::StatusView,
     /// What is counted.
     pub registry: Arc<Registry>,
     /// The log level, which callers on the node can change.

@@ -20,10 +20,10 @@ use muster_podgrouper::admission::{Refused, device, pod_group, queue, topology, 
 use muster_podgrouper::{Key, Object, Objects, Refusal};
 use serde_json::{Value, json};
 
-use crate::scheduling::bootstrap::queues;
-use crate::scheduling::grouper::cache::{Held, Limits, Want};
-use crate::scheduling::grouper::{Metrics, reader::Reader};
-use crate::serving::webhook::{Answer, Request};
+use crate::bootstrap::queues;
+use crate::grouper::cache::{Held, Limits, Want};
+use crate::grouper::{Metrics, reader::Reader};
+use muster_serving::webhook::{Answer, Request};
 
 /// Where the API server asks about queues.
 pub const QUEUES: &str = "/validate-scheduling-run-ai-v2-queue";
@@ -349,7 +349,7 @@ fn answer(checked: Result<Vec<String>, Refused>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serving::webhook::configure;
+    use muster_serving::webhook::configure;
 
     const SHIPPED: &str = include_str!("../../../deploy/coordinator/webhook-scheduler.yaml");
     const MUTATING: &str = "MutatingWebhookConfiguration";
@@ -453,7 +453,7 @@ mod tests {
             assert_eq!(*expression == ours, resource == "pods", "{path}");
         }
         let marked = |document: &Value| {
-            document["metadata"]["annotations"][crate::names::INJECT_CA] == "true"
+            document["metadata"]["annotations"][muster_serving::names::INJECT_CA] == "true"
         };
         assert!(documents.iter().all(marked));
     }

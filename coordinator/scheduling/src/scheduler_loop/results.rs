@@ -9,9 +9,9 @@ use muster_scheduler_state::{Kind, Object, Outcome};
 use tokio::time::Instant;
 
 use super::SchedulerLoop;
-use crate::scheduling::agents;
-use crate::scheduling::cluster_events::Change;
-use crate::scheduling::grouper::controller::GroupedPod;
+use crate::agents;
+use crate::cluster_events::Change;
+use crate::grouper::controller::GroupedPod;
 
 /// What has come of an order.
 #[derive(Debug)]

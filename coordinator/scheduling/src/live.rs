@@ -21,7 +21,7 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::usage::Past;
-use crate::scheduling::admission::Rules;
+use crate::admission::Rules;
 use muster_api::kind::RawObject;
 use muster_api::raw_kind;
 use muster_runtime::reflector::Watch;

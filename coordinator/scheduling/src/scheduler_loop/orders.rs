@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::SchedulerLoop;
 use super::results::OrderResult;
-use crate::scheduling::transitions::Audience;
-use crate::scheduling::{bind, evict, fault, reserve};
+use crate::transitions::Audience;
+use crate::{bind, evict, fault, reserve};
 use muster_runtime::writer::Writer;
 
 // === impl SchedulerLoop ===

@@ -22,6 +22,7 @@ pub mod intake;
 pub mod kinds;
 pub mod live;
 pub mod metrics;
+pub mod names;
 mod pods;
 pub mod reserve;
 pub mod scheduler_loop;

@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::review::{self, Unanswered};
 use super::{Answerer, Webhooks};
-use crate::serving::body::{self, Unread};
-use crate::serving::https::{self, Limits, Useful};
+use crate::body::{self, Unread};
+use crate::https::{self, Limits, Useful};
 
 /// No body is longer: two objects of the size that etcd takes, the old and the new one.
 pub const LARGEST_BODY: usize = 3 * 1024 * 1024;

@@ -31,10 +31,10 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// Name of the match condition that says whose pods a webhook is asked about.
 pub const OURS: &str = "ours";
 
-/// The authorities that clients are to trust, in PEM, see [`crate::serving::certs::Certificates::authorities`].
+/// The authorities that clients are to trust, in PEM, see [`crate::certs::Certificates::authorities`].
 type Authorities = tokio::sync::watch::Receiver<Option<Arc<str>>>;
 
-/// Whether containers are kept from choosing devices, see [`crate::scheduling::live::blocking`].
+/// Whether containers are kept from choosing devices, which the scheduler's live configuration says.
 type Blocking = tokio::sync::watch::Receiver<bool>;
 
 /// Name of the match condition that says whether containers are kept from choosing devices: if not, no pod waits for a
