@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod};
-use kube::api::{Api, ObjectMeta};
+use kube::api::ObjectMeta;
 use muster_scheduler_state::{Bind, Outcome};
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub async fn bind(writer: &Writer, bind: &Bind, marks: BTreeMap<String, String>)
             ..ObjectReference::default()
         },
     };
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), namespace);
+    let api = writer.namespaced::<Pod>(namespace);
     outcome(writer.bind(&api, name, &json!(binding)).await)
 }
 

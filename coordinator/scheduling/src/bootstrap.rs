@@ -27,8 +27,6 @@ pub const VERSION: &str = "v2";
 pub const PARENT: &str = "default-parent-queue";
 /// After an error it is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
-/// No read takes longer.
-const LONGEST: Duration = Duration::from_secs(10);
 
 /// Makes the default queues once the cluster knows queues and has none, and is done.
 pub async fn bootstrap(definition: Watch<Definition>, writer: Writer, stop: CancellationToken) {
@@ -61,8 +59,12 @@ pub async fn bootstrap(definition: Watch<Definition>, writer: Writer, stop: Canc
 
 /// Queues, of the whole cluster.
 pub fn queues(client: &kube::Client) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &kind())
+}
+
+fn kind() -> ApiResource {
     let kind = GroupVersionKind::gvk("scheduling.run.ai", VERSION, "Queue");
-    Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, "queues"))
+    ApiResource::from_gvk_with_plural(&kind, "queues")
 }
 
 /// Returns when the cluster knows queues.
@@ -80,27 +82,21 @@ async fn served(definition: &Watch<Definition>) {
 
 /// Makes what is missing; whether anything was.
 async fn make(writer: &Writer) -> Result<bool, WriteError> {
-    let api = queues(writer.client());
-    let is_late = |_| late();
-    let two = ListParams::default().limit(2);
-    let listed = tokio::time::timeout(LONGEST, api.list(&two)).await.map_err(is_late)?;
-    let listed = listed.map_err(|error| WriteError::Refused {
-        what: "the list of queues".to_owned(),
-        error: Box::new(error),
-    })?;
+    let api = writer.dynamic(&kind(), None);
+    let listed = writer.list(&api, &ListParams::default().limit(2)).await?;
     let begun = |queue: &DynamicObject| {
         let marks = queue.metadata.annotations.as_ref();
         marks.is_some_and(|marks| marks.contains_key(BOOTSTRAP))
     };
     let parent = match &listed.items[..] {
-        [] => writer.create_raw(&api, &queue(PARENT, None)).await?,
+        [] => writer.create(&api, &queue(PARENT, None)).await?,
         // Whatever else is there: what was begun is completed.
-        _ => match writer.look(&api, PARENT).await? {
+        _ => match writer.read(&api, PARENT).await? {
             Some(parent) if begun(&parent) => parent,
             _ => return Ok(false),
         },
     };
-    match writer.create_raw(&api, &queue(DEFAULT_QUEUE, Some(PARENT))).await {
+    match writer.create(&api, &queue(DEFAULT_QUEUE, Some(PARENT))).await {
         Ok(_) | Err(WriteError::Exists { .. }) => {}
         Err(error) => return Err(error),
     }
@@ -112,12 +108,8 @@ async fn make(writer: &Writer) -> Result<bool, WriteError> {
         PatchOperation::Test(test),
         PatchOperation::Remove(RemoveOperation { path: mark }),
     ]);
-    writer.change_raw(&api, "Queue", PARENT, done).await?;
+    writer.change(&api, PARENT, done).await?;
     Ok(true)
-}
-
-fn late() -> WriteError {
-    WriteError::Late { what: "the list of queues".to_owned(), after: LONGEST }
 }
 
 /// A queue without limits, whose share is as large as any other's.

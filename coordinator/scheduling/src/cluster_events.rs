@@ -70,7 +70,7 @@ impl ClusterEvents {
     /// Begins to watch.
     pub fn start(writer: &Writer, sources: &Caches, stop: &CancellationToken) -> Self {
         let (to, changes) = mpsc::channel(WAITING);
-        let watching = Watching { client: writer.client().clone(), to, stop: stop.clone() };
+        let watching = Watching { client: writer.reader(), to, stop: stop.clone() };
         let mut kinds = BTreeSet::new();
         let defined = &sources.definitions;
         macro_rules! watch {

@@ -3,12 +3,12 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
+use kube::api::{DeleteParams, EvictParams, Preconditions};
 use muster_scheduler_state::{Evict, Outcome};
 use serde_json::json;
 
 use super::{Eviction, bind::outcome};
-use muster_runtime::writer::{WriteError, Writer};
+use muster_runtime::writer::{Fenced, WriteError, Writer};
 
 /// The condition of a pod that must go.
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -27,7 +27,7 @@ pub async fn evict(
     message: &str,
 ) -> (Outcome, Option<Pod>) {
     let (namespace, name) = (&*evict.pod.0, &*evict.pod.1);
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), namespace);
+    let api = writer.namespaced::<Pod>(namespace);
     let preconditions = Preconditions { uid: Some(evict.uid.clone()), ..Preconditions::default() };
     let delete = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match how {
@@ -48,7 +48,7 @@ pub async fn evict(
 }
 
 /// Writes the condition. A pod goes whether it can be written or not.
-async fn target(writer: &Writer, api: &Api<Pod>, evict: &Evict, message: &str) -> Option<Pod> {
+async fn target(writer: &Writer, api: &Fenced<Pod>, evict: &Evict, message: &str) -> Option<Pod> {
     let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
     let message: String = message.chars().take(1024).collect();
     let patch = json!({"metadata": {"uid": evict.uid}, "status": {"conditions": [{

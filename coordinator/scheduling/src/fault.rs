@@ -1,7 +1,6 @@
 //! Restarts because of faults: written on their groups before any pod goes, so that whoever leads next knows of them.
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use muster_scheduler::input::Dialect;
 use muster_scheduler_state::Outcome;
@@ -47,13 +46,12 @@ pub async fn note(context: &Context, note: &Note) -> Outcome {
     };
     let kind = GroupVersionKind::gvk(group, version, "PodGroup");
     let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
-    let client = context.writer.client().clone();
-    let api: Api<DynamicObject> = Api::namespaced_with(client, &name.0, &resource);
+    let api = context.writer.dynamic(&resource, Some(&name.0));
     let annotations: serde_json::Map<String, serde_json::Value> =
         note.annotations().into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
     // Another group of this name is refused.
     let change = json!({"metadata": {"uid": note.uid, "annotations": annotations}});
-    let outcome = bind::outcome(context.writer.merge_raw(&api, &name.1, &change).await.map(drop));
+    let outcome = bind::outcome(context.writer.merge(&api, &name.1, &change).await.map(drop));
     if outcome == Outcome::Done {
         let about = ObjectReference {
             api_version: Some(format!("{group}/{version}")),

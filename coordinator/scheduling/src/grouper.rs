@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use kube::api::Api;
 use muster_podgrouper::draft::Draft;
 use muster_podgrouper::group::{Asked, ask, marks};
 use muster_podgrouper::{Class, Config, Key, Object};
@@ -115,7 +114,7 @@ impl Grouper {
         limits: Limits,
     ) -> Self {
         let events = EventRecorder::new(events.of("pod-grouper", "Group"), metrics.dropped.clone());
-        let reader = Reader::new(writer.client().clone(), limits, metrics.clone());
+        let reader = Reader::new(writer.reader(), limits, metrics.clone());
         Self(Arc::new(Inner {
             writer,
             events,
@@ -289,7 +288,7 @@ impl Inner {
 
     /// Marks a pod; whether it is there.
     async fn mark(&self, pod: &Object, change: &Value) -> Result<bool, Failure> {
-        let api: Api<Pod> = Api::namespaced(self.writer.client().clone(), pod.namespace());
+        let api = self.writer.namespaced::<Pod>(pod.namespace());
         let mut tries = 0;
         loop {
             tries += 1;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::Api;
 use muster_scheduler::input::KAI_GROUP;
 use muster_scheduler_state::Cluster;
 use muster_scheduler_state::object::{Name, shown};
@@ -101,7 +100,7 @@ impl Intake {
         let (writer, permits, name) = (self.writer.clone(), self.permits.clone(), name.clone());
         tokio::spawn(async move {
             let Ok(_permit) = permits.acquire_owned().await else { return };
-            let api: Api<Pod> = Api::namespaced(writer.client().clone(), &name.0);
+            let api = writer.namespaced::<Pod>(&name.0);
             if let Err(error) = writer.merge(&api, &name.1, &change).await {
                 tracing::debug!(pod = shown(&name), reason = error.reason(), "{error}");
             }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::Api;
 use kube::{Resource, ResourceExt as _};
 use muster_scheduler_state::live::{
     self, Admission, CONFIG_NAME, Condition, Contest, InForce, Live, Turn,
@@ -220,8 +219,7 @@ impl Contests {
         }
         let change =
             json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
-        let api: Api<K> = Api::all(writer.client().clone());
-        match writer.merge_status(&api, &name, &change).await {
+        match writer.merge_status(&writer.all::<K>(), &name, &change).await {
             Ok(_) => {
                 contest.wrote(conditions, &version);
                 None

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Pod};
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use muster_scheduler::input::Toleration;
 use muster_scheduler_state::object::shown;
 use muster_scheduler_state::reservation::share::Share;
@@ -94,7 +94,7 @@ pub async fn make(writer: &Writer, make: &Make, what: &Reservation, app: &str) -
         Ok(pod) => pod,
         Err(error) => return Outcome::Failed(format!("reservation pod: {error}")),
     };
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &make.pod.0);
+    let api = writer.namespaced::<Pod>(&make.pod.0);
     match writer.create(&api, &pod).await {
         // One of this name is there.
         Err(error @ WriteError::Exists { .. }) => Outcome::Lost(error.to_string()),
@@ -112,7 +112,7 @@ pub async fn make(writer: &Writer, make: &Make, what: &Reservation, app: &str) -
 /// Writes down which device a reservation pod has.
 pub async fn mark(writer: &Writer, mark: &Annotate) -> Outcome {
     let change = json!({"metadata": {"uid": mark.uid, "annotations": {DEVICE: mark.device}}});
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &mark.pod.0);
+    let api = writer.namespaced::<Pod>(&mark.pod.0);
     outcome(writer.merge_metadata(&api, &mark.pod.1, &change).await)
 }
 
@@ -121,14 +121,14 @@ pub async fn release(writer: &Writer, release: &Release) -> Outcome {
     let preconditions =
         Preconditions { uid: Some(release.uid.clone()), ..Preconditions::default() };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &release.pod.0);
+    let api = writer.namespaced::<Pod>(&release.pod.0);
     outcome(writer.delete(&api, &release.pod.1, &params).await)
 }
 
 /// Takes the labels of shared devices off a pod that has no node. What has changed in the meantime stays as it is.
 pub async fn clear(writer: &Writer, order: &Release) -> Outcome {
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &order.pod.0);
-    let pod = match api.get_opt(&order.pod.1).await {
+    let api = writer.namespaced::<Pod>(&order.pod.0);
+    let pod = match writer.read(&api, &order.pod.1).await {
         Ok(Some(pod)) => pod,
         Ok(None) => return Outcome::Lost("the pod is gone".to_owned()),
         Err(error) => return Outcome::Failed(error.to_string()),
@@ -178,7 +178,7 @@ pub async fn prepare(writer: &Writer, bind: &Bind, share: &Share) -> Result<(), 
         write_map(writer, bind, name, data).await?;
     }
     let change = json!({"metadata": {"uid": bind.uid, "labels": share.labels}});
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &bind.pod.0);
+    let api = writer.namespaced::<Pod>(&bind.pod.0);
     match outcome(writer.merge_metadata(&api, &bind.pod.1, &change).await) {
         Outcome::Done => Ok(()),
         // Whatever became of it, the pod is not bound by this.
@@ -195,7 +195,7 @@ async fn write_map(
     data: &BTreeMap<String, String>,
 ) -> Result<(), Outcome> {
     let failed = |why: &dyn Display| Outcome::Failed(format!("ConfigMap {name}: {why}"));
-    let api: Api<ConfigMap> = Api::namespaced(writer.client().clone(), &bind.pod.0);
+    let api = writer.namespaced::<ConfigMap>(&bind.pod.0);
     let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": bind.pod.1, "uid": bind.uid});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"namespace": bind.pod.0, "name": name, "ownerReferences": [owner]},
@@ -206,7 +206,8 @@ async fn write_map(
         Err(WriteError::Exists { .. }) => {}
         Err(error) => return Err(failed(&error)),
     }
-    let there = api.get(name).await.map_err(|error| failed(&error))?;
+    let there = writer.read(&api, name).await.map_err(|error| failed(&error))?;
+    let there = there.ok_or_else(|| failed(&"it was there and is gone"))?;
     let owners = there.metadata.owner_references.unwrap_or_default();
     if !owners.iter().any(|owner| owner.uid == bind.uid) {
         let pod = shown(&bind.pod);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use muster_scheduler::decisions::Decisions;
 use muster_scheduler::input::{Dialect, GroupCondition};
@@ -129,9 +128,8 @@ impl StatusWriter {
             let (context, permits) = (self.context.clone(), self.permits.clone());
             tokio::spawn(async move {
                 let Ok(_permit) = permits.acquire_owned().await else { return };
-                let client = context.writer.client().clone();
-                let api = Api::namespaced_with(client, &name.0, &pod_groups());
-                if let Err(error) = context.writer.merge_raw(&api, &name.1, &change).await {
+                let api = context.writer.dynamic(&pod_groups(), Some(&name.0));
+                if let Err(error) = context.writer.merge(&api, &name.1, &change).await {
                     let object = shown(&name);
                     tracing::debug!(kind = "PodGroup", object, reason = error.reason(), "{error}");
                 }
@@ -232,7 +230,7 @@ impl StatusWriter {
             let (name, note) = (name.clone(), format!("{reason}: {message}"));
             tokio::spawn(async move {
                 let Ok(_permit) = permits.acquire_owned().await else { return };
-                let api: Api<Pod> = Api::namespaced(context.writer.client().clone(), &name.0);
+                let api = context.writer.namespaced::<Pod>(&name.0);
                 match context.writer.strategic_status(&api, &name.1, &patch).await {
                     // It was given a node while this was on its way, which must not be what is written last.
                     Ok(pod) if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) => {
@@ -286,14 +284,10 @@ impl StatusWriter {
         let (context, permits, name) = (self.context.clone(), self.permits.clone(), name.clone());
         tokio::spawn(async move {
             let Ok(_permit) = permits.acquire_owned().await else { return };
-            let client = context.writer.client().clone();
-            let api: Api<DynamicObject> = if name.0.is_empty() {
-                Api::all_with(client, &resource)
-            } else {
-                Api::namespaced_with(client, &name.0, &resource)
-            };
+            let namespace = (!name.0.is_empty()).then_some(&*name.0);
+            let api = context.writer.dynamic(&resource, namespace);
             for patch in patches {
-                if let Err(error) = context.writer.merge_status_raw(&api, &name.1, &patch).await {
+                if let Err(error) = context.writer.merge_status(&api, &name.1, &patch).await {
                     let (object, kind, reason) = (shown(&name), resource.kind, error.reason());
                     tracing::debug!(kind, object, reason, "{error}");
                     return;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use serde_json::json;
 
 use super::compose::{self, ComposeError, ComposeInput};
@@ -16,7 +16,7 @@ use super::record::{self, Content, Record};
 use crate::names;
 use muster_hub::Hub;
 use muster_hub::blob::Blob;
-use muster_runtime::writer::{WriteError, Writer};
+use muster_runtime::writer::{Fenced, WriteError, Writer};
 
 /// Pods that are annotated at once.
 const ANNOTATED_AT_ONCE: usize = 16;
@@ -122,7 +122,7 @@ pub async fn run(key: GroupKey, task: Task, writer: Writer, hub: Hub) -> TaskRes
         ) => {
             // Somebody was faster, or nobody knows: look at what is there.
             let (maps, name) = (maps(&key, &writer), names::record(&key.name));
-            let found = tokio::time::timeout(LOOK_AGAIN, maps.get_opt(&name)).await;
+            let found = tokio::time::timeout(LOOK_AGAIN, writer.read(&maps, &name)).await;
             let found = found.ok().and_then(Result::ok).map(|map| map.as_ref().map(Record::read));
             TaskResult::Failed { error, found }
         }
@@ -238,7 +238,7 @@ async fn annotate(
     writer: &Writer,
 ) -> Vec<String> {
     let all = pods.len();
-    let api: Api<Pod> = Api::namespaced(writer.client().clone(), &key.namespace);
+    let api = writer.namespaced::<Pod>(&key.namespace);
     let annotated = futures::stream::iter(pods).map(|(name, uid)| {
         let api = &api;
         async move {
@@ -269,8 +269,8 @@ async fn annotate(
     annotated
 }
 
-fn maps(key: &GroupKey, writer: &Writer) -> Api<ConfigMap> {
-    Api::namespaced(writer.client().clone(), &key.namespace)
+fn maps(key: &GroupKey, writer: &Writer) -> Fenced<ConfigMap> {
+    writer.namespaced(&key.namespace)
 }
 
 /// Where nobody waits. None if it panicked.

@@ -62,7 +62,7 @@ impl Inner {
                 return Ok(Ok(version(&object).to_owned()));
             }
         };
-        let api = reader::groups(self.writer.client(), &key.namespace);
+        let api = self.writer.dynamic(&reader::groups(), Some(&key.namespace));
         let object: DynamicObject = serde_json::from_value(object).map_err(|error| Failure {
             class: "unwritable",
             message: format!("{key}: {error}; correct its owner's labels and annotations"),
@@ -70,8 +70,8 @@ impl Inner {
             said: true,
         })?;
         let written = match verb {
-            "create" => self.writer.create_raw(&api, &object).await,
-            _ => self.writer.replace_raw(&api, &object).await,
+            "create" => self.writer.create(&api, &object).await,
+            _ => self.writer.replace(&api, &object).await,
         };
         match written {
             Ok(group) => {

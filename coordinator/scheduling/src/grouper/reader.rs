@@ -171,7 +171,7 @@ impl Reader {
             }
             Want::Groups(namespace) => {
                 let mut names = Names::default();
-                let api = groups(client, namespace);
+                let api = Api::namespaced_with(client.clone(), namespace, &groups());
                 let listed = |name: String, _: Value| {
                     names.known.insert(name.into());
                     names.known.len() < MOST_NAMES
@@ -208,11 +208,10 @@ impl Reader {
 }
 
 /// PodGroups of a namespace.
-pub fn groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
+pub fn groups() -> ApiResource {
     let (group, version) = names::POD_GROUP_API.split_once('/').unwrap_or_default();
     let kind = GroupVersionKind::gvk(group, version, names::POD_GROUP);
-    let resource = ApiResource::from_gvk_with_plural(&kind, "podgroups");
-    Api::namespaced_with(client.clone(), namespace, &resource)
+    ApiResource::from_gvk_with_plural(&kind, "podgroups")
 }
 
 /// Lists, page by page, until `each` has enough; whether that was all.

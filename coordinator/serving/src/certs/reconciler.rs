@@ -217,7 +217,7 @@ impl CertReconciler {
         version: Option<&str>,
         bundle: Bundle,
     ) -> Result<(), WriteError> {
-        let api = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        let api = writer.namespaced::<Secret>(&self.namespace);
         let written = match version {
             Some(version) => {
                 writer.apply(&api, CERTS_SECRET, &secret::update(version, bundle)).await
@@ -239,7 +239,7 @@ impl CertReconciler {
         if known == Some(&bundle.authorities) {
             return Ok(());
         }
-        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace);
+        let api = writer.namespaced::<ConfigMap>(&self.namespace);
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": CA_CONFIG_MAP },
             "data": { "ca.crt": bundle.authorities },

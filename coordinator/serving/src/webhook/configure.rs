@@ -194,8 +194,9 @@ async fn keep<K: Configuration>(
     ours: &str,
     stop: &CancellationToken,
 ) {
-    let api = Api::<K>::all(writer.client().clone());
-    let (found, reflector) = watch(api.clone(), watcher::Config::default(), |object: &mut K| {
+    let objects = writer.all::<K>();
+    let all = Api::<K>::all(writer.reader());
+    let (found, reflector) = watch(all, watcher::Config::default(), |object: &mut K| {
         object.meta_mut().managed_fields = None;
     });
     let work = async {
@@ -210,7 +211,7 @@ async fn keep<K: Configuration>(
                 let trusted = trusted.as_deref();
                 let change = trusted.and_then(|trusted| change(&*object, trusted, &wanted));
                 let Some(change) = change else { continue };
-                match writer.change(&api, &object.name_any(), change).await {
+                match writer.change(&objects, &object.name_any(), change).await {
                     Ok(_) => {
                         let (kind, name) = (K::kind(&()), object.name_any());
                         tracing::info!(%kind, name, "its webhooks are configured");

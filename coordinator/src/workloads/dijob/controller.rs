@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod as ApiPod, Service};
-use kube::api::Api;
 use muster_dijob::api::{Status, phase};
 use muster_dijob::operator::{self, Event, Remnants, Step};
 use muster_dijob::pod::Pod;
@@ -198,8 +197,8 @@ impl Pass<'_> {
     /// The job as the API server has it now.
     async fn live(&self) -> Result<Option<Job>, WriteError> {
         let writer = &self.context.writer;
-        let api = kinds::raw::<Job>(writer.client().clone(), &self.key.namespace);
-        let found = writer.look(&api, &self.key.name).await?;
+        let api = kinds::raw::<Job>(writer, &self.key.namespace);
+        let found = writer.read(&api, &self.key.name).await?;
         Ok(found.and_then(|found| serde_json::from_value(serde_json::to_value(found).ok()?).ok()))
     }
 
@@ -207,13 +206,11 @@ impl Pass<'_> {
     async fn act(&self, step: &Step) -> Result<bool, WriteError> {
         let Controller { caches: Caches { cache, .. }, metrics, settings } = self.controller;
         let (writer, namespace) = (&self.context.writer, self.key.namespace.as_str());
-        let (pods, services) = (
-            kinds::raw::<ApiPod>(writer.client().clone(), namespace),
-            kinds::raw::<Service>(writer.client().clone(), namespace),
-        );
+        let (pods, services) =
+            (kinds::raw::<ApiPod>(writer, namespace), kinds::raw::<Service>(writer, namespace));
         match step {
             Step::CreatePod(pod) => {
-                match writer.create_raw(&pods, &kinds::dynamic(pod.to_value())).await {
+                match writer.create(&pods, &kinds::dynamic(pod.to_value())).await {
                     Ok(made) => {
                         metrics.wrote("create", "Pod");
                         let made = serde_json::to_value(made).unwrap_or_default();
@@ -225,7 +222,7 @@ impl Pass<'_> {
                     }
                     Err(error @ WriteError::Exists { .. }) => {
                         // Ours, and not seen yet; or somebody else's, which must be said.
-                        let found = writer.look(&pods, pod.name()).await?;
+                        let found = writer.read(&pods, pod.name()).await?;
                         let found = found.and_then(|found| serde_json::to_value(found).ok());
                         let found: Option<Pod> =
                             found.and_then(|found| serde_json::from_value(found).ok());
@@ -244,11 +241,11 @@ impl Pass<'_> {
             }
             Step::CreateService(service) => {
                 let object = kinds::dynamic(service.clone());
-                let (made, new) = match writer.create_raw(&services, &object).await {
+                let (made, new) = match writer.create(&services, &object).await {
                     Ok(made) => (Some(made), true),
                     Err(WriteError::Exists { .. }) => {
                         let name = object.metadata.name.as_deref().unwrap_or_default();
-                        (writer.look(&services, name).await?, false)
+                        (writer.read(&services, name).await?, false)
                     }
                     Err(error) => return Err(error),
                 };
@@ -263,14 +260,14 @@ impl Pass<'_> {
             }
             Step::DeletePod(pod) => {
                 let how = kinds::this_one(&pod.uid, Some(settings.grace));
-                let gone = gone(writer.delete_raw(&pods, "Pod", &pod.name, &how).await)?;
+                let gone = gone(writer.delete(&pods, &pod.name, &how).await)?;
                 metrics.wrote("delete", "Pod");
                 cache.deleted(namespace, &pod.name, &pod.uid);
                 Ok(gone)
             }
             Step::DeleteService(service) => {
                 let how = kinds::this_one(&service.uid, None);
-                let gone = writer.delete_raw(&services, "Service", &service.name, &how).await;
+                let gone = writer.delete(&services, &service.name, &how).await;
                 let gone = self::gone(gone)?;
                 metrics.wrote("delete", "Service");
                 cache.deleted_service(namespace, &service.name, &service.uid);
@@ -282,9 +279,9 @@ impl Pass<'_> {
     async fn write_status(&self, status: &Status, state: &mut JobState) -> Result<(), WriteError> {
         let (writer, name) = (&self.context.writer, &self.key.name);
         let uid = self.job.0.metadata.uid.clone().unwrap_or_default();
-        let api: Api<Job> = Api::namespaced(writer.client().clone(), &self.key.namespace);
+        let api = writer.namespaced::<Job>(&self.key.namespace);
         let value = serde_json::to_value(status).unwrap_or_default();
-        match writer.status_at(&api, name, (&uid, self.job.version()), value).await {
+        match writer.status(&api, name, (&uid, Some(self.job.version())), value).await {
             Ok(written) => {
                 self.controller.metrics.wrote("status", "DIJob");
                 state.answered(written, self.context.now());

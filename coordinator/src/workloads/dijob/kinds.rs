@@ -2,12 +2,13 @@
 //! must not hide the others.
 
 use k8s_openapi::api::core::v1::{Node, NodeStatus, ObjectReference, Pod as ApiPod};
-use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
+use kube::Resource;
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use kube::core::{ApiResource, ObjectMeta, TypeMeta};
-use kube::{Client, Resource};
 use muster_api::kind;
 use muster_dijob::api::{self, DIJob};
 use muster_dijob::pod::Pod;
+use muster_runtime::writer::{Fenced, Writer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -107,13 +108,16 @@ pub fn trim_node(node: &mut Node) {
 }
 
 /// Pods or services of a namespace, as they are written.
-pub fn raw<K: Resource<DynamicType = ()>>(client: Client, namespace: &str) -> Api<DynamicObject> {
-    Api::namespaced_with(client, namespace, &ApiResource::erase::<K>(&()))
+pub fn raw<K: Resource<DynamicType = ()>>(
+    writer: &Writer,
+    namespace: &str,
+) -> Fenced<DynamicObject> {
+    writer.dynamic(&ApiResource::erase::<K>(&()), Some(namespace))
 }
 
 /// Pods of a namespace, as they are written.
-pub fn raw_pods(client: Client, namespace: &str) -> Api<DynamicObject> {
-    raw::<ApiPod>(client, namespace)
+pub fn raw_pods(writer: &Writer, namespace: &str) -> Fenced<DynamicObject> {
+    raw::<ApiPod>(writer, namespace)
 }
 
 /// An object to be created, with all that is in it.

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
-use kube::api::Api;
 use kube::core::ObjectMeta;
 use muster_api::TrainJob;
 use muster_pipeline::conditions::{self, DELETING, Wanted};
@@ -64,14 +63,13 @@ impl RuntimeController {
         change: &Value,
     ) -> Result<String, WriteError> {
         let (writer, RuntimeId { kind, namespace, name }) = (&context.writer, id);
-        let client = writer.client().clone();
         match kind {
             RuntimeKind::Namespaced => {
-                let api: Api<LocalRuntime> = Api::namespaced(client, namespace);
+                let api = writer.namespaced::<LocalRuntime>(namespace);
                 writer.merge(&api, name, change).await.map(|it| version(&it))
             }
             RuntimeKind::Cluster => {
-                let api: Api<ClusterRuntime> = Api::all(client);
+                let api = writer.all::<ClusterRuntime>();
                 writer.merge(&api, name, change).await.map(|it| version(&it))
             }
         }

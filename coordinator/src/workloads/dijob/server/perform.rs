@@ -69,16 +69,16 @@ impl DiServer {
         pod: &Pod,
         request: &str,
     ) -> Result<Outcome, NotLeader> {
-        let api = raw_pods(self.client.clone(), pod.namespace());
+        let api = raw_pods(writer, pod.namespace());
         let object = dynamic(pod.to_value());
         let (since, mut tries) = (Instant::now(), 0);
         loop {
             tries += 1;
-            let found = match writer.create_raw(&api, &object).await {
+            let found = match writer.create(&api, &object).await {
                 Ok(made) => Some(made),
                 // A try before this one may have made it, though it seemed to fail.
                 Err(WriteError::Exists { .. }) if tries > 1 => {
-                    let found = writer.look(&api, pod.name()).await.ok().flatten();
+                    let found = writer.read(&api, pod.name()).await.ok().flatten();
                     let of = |key: &str| found.as_ref()?.metadata.annotations.as_ref()?.get(key);
                     if of(names::REQUEST).is_none_or(|made_for| made_for != request) {
                         return Ok(Outcome::Exists);
@@ -108,12 +108,12 @@ impl DiServer {
 
     async fn delete(&self, writer: &Writer, pod: &Named, role: Role) -> Result<Outcome, NotLeader> {
         let Named { namespace, name, uid } = pod;
-        let api = raw_pods(self.client.clone(), namespace);
+        let api = raw_pods(writer, namespace);
         let how = this_one(uid, Some(self.jobs.grace));
         let (since, mut tries) = (Instant::now(), 0);
         loop {
             tries += 1;
-            match writer.delete_raw(&api, "Pod", name, &how).await {
+            match writer.delete(&api, name, &how).await {
                 // Another one has its name by now: the one that was meant is gone.
                 Ok(()) | Err(WriteError::Conflict { .. }) => {
                     self.caches.cache.deleted(namespace, name, uid);

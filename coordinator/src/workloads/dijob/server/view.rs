@@ -17,7 +17,7 @@ use super::DiServer;
 use super::perform::{PAUSE, TOGETHER, TRIES, may_help};
 use crate::workloads::Key;
 use crate::workloads::dijob::kinds::{Config, Job, raw, raw_pods};
-use muster_runtime::writer::{WriteError, Writer};
+use muster_runtime::writer::{Fenced, WriteError, Writer};
 
 /// What the server knows at one moment.
 pub struct Seen<'a> {
@@ -49,7 +49,7 @@ impl<'a> Seen<'a> {
         }
         if *aggregator && seen.aggregator().is_none() {
             let make = &server.jobs.make;
-            let api = raw::<Config>(server.client.clone(), &make.aggregator_namespace);
+            let api = raw::<Config>(writer, &make.aggregator_namespace);
             let found = look(writer, &api, &make.aggregator_name).await?;
             let config = found.and_then(read::<Config>).and_then(|config| config.read().ok());
             seen.aggregator = config.map(|config| Arc::new(config.spec.aggregator.template));
@@ -64,9 +64,9 @@ impl<'a> Seen<'a> {
         namespace: &Namespace,
         name: &Name,
     ) -> Result<bool, WriteError> {
-        let (cache, client) = (&self.server.caches.cache, &self.server.client);
+        let cache = &self.server.caches.cache;
         if cache.pod(namespace, name).is_none() {
-            let api = raw_pods(client.clone(), namespace);
+            let api = raw_pods(writer, namespace);
             let found = look(writer, &api, name).await?.and_then(read::<Pod>);
             // Pods without these labels are never in the cache.
             let ours = |pod: &Pod| {
@@ -82,7 +82,7 @@ impl<'a> Seen<'a> {
         if let Some(owner) = pod.job()
             && self.job(namespace, &owner.name).is_none_or(|job| job.uid() != owner.uid)
         {
-            let api = raw::<Job>(client.clone(), namespace);
+            let api = raw::<Job>(writer, namespace);
             let found = look(writer, &api, &owner.name).await?.and_then(read::<Job>);
             if let Some(job) = found.and_then(|job| job.read().ok()) {
                 let key = Key::new(namespace.as_str(), &owner.name);
@@ -96,13 +96,13 @@ impl<'a> Seen<'a> {
 /// What the API server has of this name, asked again while that may help.
 async fn look(
     writer: &Writer,
-    api: &kube::Api<DynamicObject>,
+    api: &Fenced<DynamicObject>,
     name: &str,
 ) -> Result<Option<DynamicObject>, WriteError> {
     let (since, mut tries) = (Instant::now(), 0);
     loop {
         tries += 1;
-        match writer.look(api, name).await {
+        match writer.read(api, name).await {
             Err(error) if tries < TRIES && may_help(&error) && since.elapsed() < TOGETHER => {
                 tokio::time::sleep(PAUSE * tries).await;
             }

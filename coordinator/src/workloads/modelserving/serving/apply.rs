@@ -1,7 +1,7 @@
 //! Applies the steps that the machine has decided on, in order. Neighbours that only create pods are applied side by side.
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, DynamicObject, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Preconditions};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use muster_modelserving::shape::Shape;
 use muster_modelserving::step::{Failure, Kind, Object, Step, Write};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Reconcile;
 use crate::workloads::modelserving::observed::OwnedName;
 use crate::workloads::modelserving::written::{KthenaServing, ShortServing, WatchedServing};
-use muster_runtime::writer::WriteError;
+use muster_runtime::writer::{Fenced, WriteError};
 
 /// Pods of one ModelServing that are created side by side.
 const MAX_CREATES: usize = 16;
@@ -87,7 +87,7 @@ impl Reconcile<'_> {
         (kind, name): &OwnedName,
         uid: &str,
     ) -> Result<bool, WriteError> {
-        let found = self.context.writer.look(&self.api(*kind), name).await?;
+        let found = self.context.writer.read(&self.api(*kind), name).await?;
         Ok(found.is_some_and(|found| found.metadata.uid.as_deref() == Some(uid)))
     }
 
@@ -99,7 +99,7 @@ impl Reconcile<'_> {
         let (applied, verb, kind) = match write {
             Write::Create(object) => (self.create(object).await?, "create", object.kind.name()),
             Write::Update(object) => {
-                writer.replace_raw(&self.api(object.kind), &dynamic(object)).await?;
+                writer.replace(&self.api(object.kind), &dynamic(object)).await?;
                 (Applied::Nothing, "update", object.kind.name())
             }
             Write::Delete { kind, name, uid } => {
@@ -123,7 +123,7 @@ impl Reconcile<'_> {
     }
 
     async fn create(&self, object: &Object) -> Result<Applied, WriteError> {
-        match self.context.writer.create_raw(&self.api(object.kind), &dynamic(object)).await {
+        match self.context.writer.create(&self.api(object.kind), &dynamic(object)).await {
             Ok(created) => {
                 let created = serde_json::to_value(created).unwrap_or_default();
                 Ok(Applied::Created(object.kind, created))
@@ -139,7 +139,7 @@ impl Reconcile<'_> {
         let this_one = |uid: &str| Preconditions { uid: Some(uid.to_owned()), ..<_>::default() };
         let params = DeleteParams { preconditions: uid.map(this_one), ..DeleteParams::default() };
         let api = self.api(kind);
-        match self.context.writer.delete_raw(&api, kind.name(), name, &params).await {
+        match self.context.writer.delete(&api, name, &params).await {
             // Another one has its name by now: the one that was meant is gone.
             Err(WriteError::Conflict { .. }) if uid.is_some() => Ok(()),
             result => result,
@@ -150,31 +150,33 @@ impl Reconcile<'_> {
     pub(super) async fn write_status(&self, status: Value) -> Result<WatchedServing, WriteError> {
         let (writer, key) = (&self.context.writer, self.key);
         let uid = self.state.object.metadata().uid.clone().unwrap_or_default();
-        let client = writer.client().clone();
         Ok(match key.shape {
             Shape::Kthena => {
-                let api: Api<KthenaServing> = Api::namespaced(client, &key.namespace);
-                WatchedServing::Kthena(writer.status(&api, &key.name, &uid, status).await?.into())
+                let api = writer.namespaced::<KthenaServing>(&key.namespace);
+                WatchedServing::Kthena(
+                    writer.status(&api, &key.name, (&uid, None), status).await?.into(),
+                )
             }
             Shape::Short => {
-                let api: Api<ShortServing> = Api::namespaced(client, &key.namespace);
-                WatchedServing::Short(writer.status(&api, &key.name, &uid, status).await?.into())
+                let api = writer.namespaced::<ShortServing>(&key.namespace);
+                WatchedServing::Short(
+                    writer.status(&api, &key.name, (&uid, None), status).await?.into(),
+                )
             }
         })
     }
 
-    pub(super) fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.context.writer.client().clone(), &self.key.namespace)
+    pub(super) fn pods(&self) -> Fenced<Pod> {
+        self.context.writer.namespaced(&self.key.namespace)
     }
 
-    fn api(&self, kind: Kind) -> Api<DynamicObject> {
+    fn api(&self, kind: Kind) -> Fenced<DynamicObject> {
         let (group, version) = match kind.api_version().split_once('/') {
             Some(parts) => parts,
             None => ("", kind.api_version()),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind.name()));
-        let client = self.context.writer.client().clone();
-        Api::namespaced_with(client, &self.key.namespace, &resource)
+        self.context.writer.dynamic(&resource, Some(&self.key.namespace))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Api, DeleteParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use muster_api::TrainJob;
 use muster_api::names::{API_VERSION, FIELD_MANAGER, JOB_SET_API, TRAIN_JOB};
 use muster_pipeline::cluster::Cluster as _;
@@ -171,15 +171,14 @@ impl JobPass<'_> {
         plan: &Plan,
         state: &mut JobState,
     ) -> Result<Applied, TrainJobError> {
-        let (writer, metrics) = (&self.context.writer, &self.controller.metrics.objects);
+        let writer = self.context.writer.with_manager(FIELD_MANAGER);
+        let metrics = &self.controller.metrics.objects;
         for wanted in &plan.apply {
             if self.view(state, &ReadLog::default()).has(wanted) {
                 continue;
             }
             let (api_version, kind, name) = identity(wanted);
-            let resource = resource(api_version, kind);
-            let client = writer.client().clone();
-            let api = Api::namespaced_with(client, &self.key.namespace, &resource);
+            let api = writer.dynamic(&resource(api_version, kind), Some(&self.key.namespace));
             let (verb, written) = if self.controller.rules.registry.is_made_once(job, wanted) {
                 let object = match serde_json::from_value(wanted.clone()) {
                     Ok(object) => object,
@@ -188,9 +187,9 @@ impl JobPass<'_> {
                         return Ok(Applied::Not(TrainJobError::Pipeline(text)));
                     }
                 };
-                ("create", writer.create_as(&api, FIELD_MANAGER, &object).await)
+                ("create", writer.create(&api, &object).await)
             } else {
-                ("apply", writer.apply_raw(&api, FIELD_MANAGER, wanted).await)
+                ("apply", writer.apply(&api, name, wanted).await)
             };
             match written {
                 Ok(answer) => {
@@ -198,7 +197,7 @@ impl JobPass<'_> {
                     self.applied(state, wanted, serde_json::to_value(answer).unwrap_or_default());
                 }
                 Err(WriteError::Exists { .. }) => {
-                    match writer.look(&api, name).await {
+                    match writer.read(&api, name).await {
                         Ok(Some(found)) => {
                             let found = serde_json::to_value(found).unwrap_or_default();
                             self.applied(state, wanted, found);
@@ -252,7 +251,7 @@ impl JobPass<'_> {
         let Some(mut patch) = outcome.status_patch(job) else { return Ok(()) };
         patch["metadata"] = json!({"resourceVersion": job.metadata.resource_version});
         let writer = &self.context.writer;
-        let api: Api<Job> = Api::namespaced(writer.client().clone(), &self.key.namespace);
+        let api = writer.namespaced::<Job>(&self.key.namespace);
         match writer.merge_status(&api, &self.key.name, &patch).await {
             Ok(answer) => {
                 self.controller.metrics.objects.wrote("status", TRAIN_JOB);
@@ -293,11 +292,11 @@ impl JobPass<'_> {
             return Ok(());
         };
         let writer = &self.context.writer;
-        let (client, resource) = (writer.client().clone(), resource(JOB_SET.0, JOB_SET.1));
-        let api = Api::namespaced_with(client, &self.key.namespace, &resource);
+        let resource = resource(JOB_SET.0, JOB_SET.1);
+        let api = writer.dynamic(&resource, Some(&self.key.namespace));
         let only = Preconditions { uid: found.uid.clone(), resource_version: None };
         let params = DeleteParams::background().preconditions(only);
-        match writer.delete_raw(&api, JOB_SET.1, job.name(), &params).await {
+        match writer.delete(&api, job.name(), &params).await {
             Ok(()) => {
                 self.controller.metrics.objects.wrote("delete", JOB_SET.1);
                 let uid = found.uid.unwrap_or_default();
