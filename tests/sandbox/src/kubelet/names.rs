@@ -11,6 +11,8 @@ pub const FAIL_CONTAINER: &str = "sandbox.muster.dev/fail-container";
 pub const START_SECONDS: &str = "sandbox.muster.dev/start-seconds";
 /// Seconds that a container needs to end after it was told to.
 pub const STOP_SECONDS: &str = "sandbox.muster.dev/stop-seconds";
+/// Seconds that a simulated `preStop` hook takes which runs or calls something.
+pub const HOOK_SECONDS: u64 = 1;
 /// "true": the containers run but never become ready.
 pub const NOT_READY: &str = "sandbox.muster.dev/not-ready";
 /// "true": the containers are processes on the host, where the options allow it.

@@ -146,7 +146,7 @@ impl PodPlan {
             containers: init.chain(main).collect(),
             restart,
             start: seconds(pod, names::START_SECONDS).unwrap_or_default(),
-            stop: seconds(pod, names::STOP_SECONDS).unwrap_or_default(),
+            stop: seconds(pod, names::STOP_SECONDS).unwrap_or_else(|| pre_stop(spec)),
             grace: whole("terminationGracePeriodSeconds").unwrap_or(Duration::from_secs(30)),
             active_deadline: whole("activeDeadlineSeconds"),
             ready: meta::annotation(pod, names::NOT_READY) != Some("true"),
@@ -166,6 +166,16 @@ impl PodPlan {
         }
         self
     }
+}
+
+/// What the longest `preStop` hook takes: the seconds that it sleeps, or one where it runs or calls something.
+fn pre_stop(spec: &Value) -> Duration {
+    let hooks = list(spec, "containers").iter().filter_map(|it| it.pointer("/lifecycle/preStop"));
+    let longest = hooks.map(|hook| match hook.get("sleep") {
+        Some(sleep) => sleep.get("seconds").and_then(Value::as_u64).unwrap_or_default(),
+        None => names::HOOK_SECONDS,
+    });
+    Duration::from_secs(longest.max().unwrap_or_default())
 }
 
 /// An annotation in seconds, with fractions; what is no such number counts as absent.

@@ -219,6 +219,23 @@ fn a_deleted_pod_ends_its_containers_within_its_grace() {
 }
 
 #[test]
+fn a_deleted_pod_runs_its_pre_stop_hooks_first() {
+    let hooks = [
+        (json!({"httpGet": {"path": "/wait-for-drain", "port": 8022}}), 6),
+        (json!({"exec": {"command": ["drain"]}}), 6),
+        (json!({"sleep": {"seconds": 3}}), 8),
+        (json!({"sleep": {"seconds": 90}}), 35),
+    ];
+    for (hook, ends) in hooks {
+        let mut pod = pod("Always", json!({}), json!([]), &["c"]);
+        pod["spec"]["containers"][0]["lifecycle"] = json!({ "preStop": hook });
+        let mut life = Life::prepared(pod);
+        life.go(5, Input::End { grace: Duration::from_secs(30), failure: None });
+        assert_eq!(life.run.next_time(&life.plan), Some(at(ends)), "{hook}");
+    }
+}
+
+#[test]
 fn a_pod_past_its_deadline_fails() {
     let mut pod = pod("Never", json!({}), json!([]), &["c"]);
     pod["spec"]["activeDeadlineSeconds"] = 7.into();
