@@ -41,6 +41,8 @@ pub enum Reason {
     NoNodeAllows,
     /// It may not evict others yet, and there is no room without.
     PreemptionDelayNotElapsed,
+    /// The scheduler failed while it decided on it; it is left out for a while.
+    DecisionFailed,
     /// A plugin says no.
     Other,
 }

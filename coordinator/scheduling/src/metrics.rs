@@ -49,6 +49,7 @@ pub struct Metrics {
     usage: Family<Result, Counter>,
     usage_missing: Gauge,
     paused: Gauge,
+    panics: Counter,
     dropped: Counter,
     queues: Queues,
 }
@@ -68,6 +69,7 @@ impl Default for Metrics {
             usage: Family::default(),
             usage_missing: Gauge::default(),
             paused: Gauge::default(),
+            panics: Counter::default(),
             dropped: Counter::default(),
             queues: Queues::default(),
         }
@@ -130,6 +132,11 @@ impl Metrics {
         self.paused.set(paused.into());
     }
 
+    /// Decisions of a cycle panicked so often.
+    pub fn panicked(&self, times: u64) {
+        self.panics.inc_by(times);
+    }
+
     /// Events that were not written.
     pub fn dropped(&self) -> &Counter {
         &self.dropped
@@ -157,6 +164,11 @@ impl Metrics {
             "muster_scheduler_paused",
             "1 while kai-config keeps the scheduler from placing pods",
             self.paused.clone(),
+        );
+        registry.register(
+            "muster_scheduler_panics",
+            "Decisions that panicked; the groups to blame are set aside with the reason DecisionFailed",
+            self.panics.clone(),
         );
         registry.register(
             "muster_scheduler_events_dropped",

@@ -235,6 +235,14 @@ impl SchedulerLoop {
         self.cluster = cluster;
         (self.last, self.changed) = (Some(Instant::now()), None);
         self.context.metrics.cycled(began.elapsed(), &cycle.decisions);
+        if cycle.panics > 0 {
+            self.context.metrics.panicked(cycle.panics);
+            tracing::error!(
+                reason = "decision-panicked",
+                times = cycle.panics,
+                "a decision panicked: the groups to blame are left out, with the reason DecisionFailed"
+            );
+        }
         self.obey(cycle);
         true
     }

@@ -10,7 +10,7 @@ use super::Plugin;
 pub type Build = fn(&BTreeMap<String, String>) -> Box<dyn Plugin>;
 
 /// Plugins that a configuration can name.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Registry {
     builds: BTreeMap<String, Build>,
 }

@@ -159,6 +159,10 @@ impl<'a> Builder<'a> {
         // The names themselves are sorted: an object is looked at once, when its turn comes.
         let pods = self.input.pods.iter().chain(&self.overlay.reserved.coming);
         let mut order: Vec<_> = pods.map(|pod| (pod.name(), pod)).collect();
+        let unread = &self.overlay.unread;
+        if !unread.is_empty() {
+            order.retain(|(name, _)| !unread.contains(name));
+        }
         order.sort_by_key(|(name, _)| *name);
         order.into_iter().map(|(_, pod)| pod).collect()
     }

@@ -19,6 +19,8 @@ pub struct Overlay<'a> {
     pub leaving: BTreeSet<PodName<'a>>,
     /// Pods that are not decided on in this cycle.
     pub held_out: BTreeSet<PodName<'a>>,
+    /// Pods that are not even read in this cycle: what they say makes a decision fail.
+    pub unread: BTreeSet<PodName<'a>>,
     /// Pods that have been given a place.
     pub in_flight: BTreeMap<PodName<'a>, InFlight<'a>>,
 }

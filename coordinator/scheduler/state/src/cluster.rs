@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler::config::Config;
 use muster_scheduler::decisions::Marks;
+use muster_scheduler::framework::Registry;
 use muster_scheduler::input::{
     Dialect, Input, Inventory, KAI_GROUP, Meta, Node, Phase, Pod, PodGroup, Usage,
 };
@@ -18,12 +19,15 @@ use crate::nomination::Nominations;
 use crate::object::{self, Kind, Name, Object, name_of};
 use crate::orders::Outcome;
 use crate::reservation::{self, Reservations};
+use crate::set_aside::SetAside;
 
 /// How the scheduler works.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Actions, plugins and parameters.
     pub config: Config,
+    /// The plugins that the configuration can name.
+    pub registry: Registry,
     /// Pods that name one of these are ours.
     pub scheduler_names: Vec<String>,
     /// How often a binding is tried.
@@ -55,6 +59,7 @@ pub struct Cluster {
     pub(crate) in_flight: InFlightBindings,
     pub(crate) nominations: Nominations,
     pub(crate) reservations: Reservations,
+    pub(crate) set_aside: SetAside,
     pub(crate) pods: Index<Name>,
     pub(crate) faults: Faults,
     pub(crate) others: Index<(Kind, Name)>,
@@ -74,6 +79,7 @@ impl Default for Settings {
         config.params.ignore_impossible_groups = true;
         Self {
             config,
+            registry: Registry::default(),
             scheduler_names: vec!["muster-scheduler".to_owned()],
             timeouts: Timeouts::default(),
             nomination: SignedDuration::from_secs(90),
@@ -101,6 +107,7 @@ impl Cluster {
             in_flight: InFlightBindings::default(),
             nominations: Nominations::default(),
             reservations: Reservations::default(),
+            set_aside: SetAside::default(),
             pods: Index::default(),
             faults: Faults::default(),
             others: Index::default(),

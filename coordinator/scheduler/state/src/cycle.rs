@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use muster_scheduler::decide;
 use muster_scheduler::decisions::{Action, Decision, Decisions};
 use muster_scheduler::input::Pod;
 use muster_scheduler::plugin::proportion::over_capacity;
@@ -38,9 +37,8 @@ impl Cluster {
         if fallen {
             snapshot = self.snapshot(now);
         }
-        let decisions = decide(&snapshot, &self.settings.config, now);
-        drop(snapshot);
-        let mut cycle = Cycle { binds, decisions, ..Cycle::default() };
+        let (decisions, panics) = self.decide(snapshot, now);
+        let mut cycle = Cycle { binds, decisions, panics, ..Cycle::default() };
         self.obey(&mut cycle, now);
         self.judge(&mut cycle, now);
         cycle
@@ -67,7 +65,8 @@ impl Cluster {
 
     /// When something is to be done though nothing changes.
     pub fn next(&self) -> Option<Timestamp> {
-        [self.in_flight.next(), self.nominations.next(), self.reservations.next()]
+        let pauses = self.set_aside.next();
+        [self.in_flight.next(), self.nominations.next(), self.reservations.next(), pauses]
             .into_iter()
             .flatten()
             .min()
@@ -75,16 +74,17 @@ impl Cluster {
 
     /// The cluster as decisions see it: with what is as good as done.
     pub fn snapshot(&self, now: Timestamp) -> Snapshot {
-        Snapshot::build(&self.input, &self.overlay(), &self.settings.config.params, now)
+        self.snapshot_without(&BTreeSet::new(), now)
     }
 
     /// What was ordered and the watch has not shown yet.
-    fn overlay(&self) -> Overlay<'_> {
+    pub(crate) fn overlay(&self) -> Overlay<'_> {
         let places = self.in_flight.places().chain(self.nominations.places());
         Overlay {
             reserved: self.reserved(),
             leaving: self.nominations.leaving().map(borrowed).collect(),
             held_out: self.in_flight.resting().map(|(pod, _)| borrowed(pod)).collect(),
+            unread: BTreeSet::new(),
             in_flight: places.map(|(pod, place)| (borrowed(pod), place)).collect(),
         }
     }

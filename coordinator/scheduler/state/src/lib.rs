@@ -24,6 +24,7 @@ pub mod object;
 pub mod orders;
 pub mod reservation;
 mod room;
+mod set_aside;
 mod sharing;
 pub mod status;
 pub mod usage;

@@ -63,4 +63,6 @@ pub struct Cycle {
     pub notes: Vec<Note>,
     /// All that was decided, with reasons.
     pub decisions: Decisions,
+    /// How often a decision panicked until the groups to blame were found.
+    pub panics: u64,
 }

@@ -1,6 +1,9 @@
 //! What a cycle orders, and what comes of it, case by case.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
+#[path = "behaviour/set_aside.rs"]
+mod set_aside;
+
 use jiff::{SignedDuration, Timestamp};
 use muster_scheduler_state::object::name;
 use muster_scheduler_state::{Cluster, Kind, Object, Outcome, Settings};
@@ -37,7 +40,12 @@ fn group(group: &str, queue: &str, least: u32) -> Value {
 
 /// One node of eight, a queue that is due eight and one that is due nothing.
 fn cluster() -> Cluster {
-    let mut cluster = Cluster::new(Settings::default());
+    cluster_of(Settings::default())
+}
+
+/// The same, by these settings.
+fn cluster_of(settings: Settings) -> Cluster {
+    let mut cluster = Cluster::new(settings);
     let node = json!({"metadata": {"name": "n"}, "status": {"allocatable":
         {"nvidia.com/gpu": "8", "cpu": "64", "memory": "256Gi", "pods": "110"},
         "conditions": [{"type": "Ready", "status": "True"}]}});

@@ -20,7 +20,7 @@ use muster_runtime::writer::Writer;
 
 impl SchedulerLoop {
     pub(super) fn obey(&mut self, cycle: Cycle) {
-        let Cycle { binds, evictions, notes, decisions } = cycle;
+        let Cycle { binds, evictions, notes, decisions, panics: _ } = cycle;
         for bind in binds {
             self.send_bind(bind);
         }

@@ -159,6 +159,10 @@ pub(super) fn group(facts: &Facts<'_>, id: JobId, group: &GroupFacts) -> Vec<Str
                     .to_owned(),
             );
         }
+        Reason::DecisionFailed => help.push(
+            "report this with the output of musterctl snapshot; changing what is unusual about the group may help meanwhile"
+                .to_owned(),
+        ),
         Reason::Other => {
             help.push("see the message: a plugin of this scheduler says no".to_owned())
         }
