@@ -40,6 +40,10 @@ pub struct Args {
     /// How long a leader that has died stays the leader
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = duration::setting)]
     pub lease: Duration,
+    /// How long a new leader waits before it writes: until each API server knows from its cache who leads, so that the policy
+    /// muster-coordinator refuses late writes of the one before
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration::setting)]
+    pub takeover_margin: Duration,
     /// Where agents are served
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:8443")]
     pub hub: SocketAddr,

@@ -55,6 +55,8 @@ pub struct Settings {
     pub identity: String,
     /// How long a leader that has died stays the leader.
     pub lease: Duration,
+    /// How long a new leader waits before it writes.
+    pub takeover_margin: Duration,
     /// Where agents are served.
     pub hub: SocketAddr,
     /// Where agents reach this very coordinator, if it is known: `https://host:port`.

@@ -10,6 +10,7 @@ mod suite {
     mod crash;
     mod defaults;
     mod delivery;
+    mod deposed;
     mod dijob;
     mod docs;
     mod faults;

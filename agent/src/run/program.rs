@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use muster_program::api_server;
 use muster_program::log::LogLevel;
 use muster_program::run::{self, Running};
 
@@ -34,9 +34,7 @@ pub fn main(args: RunArgs) -> anyhow::Result<()> {
 }
 
 async fn start(settings: AgentSettings, log: LogLevel) -> anyhow::Result<Agent> {
-    let config = kube::Config::infer().await;
-    let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
-    let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
+    let client = api_server::connect().await?;
     let problems = Problems::default();
     let directories = Directories::new(&problems);
     let node = settings.node.clone();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Settings;
@@ -24,8 +25,11 @@ use muster_scheduling::live;
 use muster_serving::certs::{CertReconciler, Certificates};
 use muster_serving::webhook::configure::configure;
 
-/// A part that ends by itself is started again after this, as long as we lead.
+/// A part that ends by itself is started again after this, as long as we lead; after twice as long each time.
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// And no later than this. A part that ran for longer begins with the short pause again.
+const AT_THE_LATEST: Duration = Duration::from_secs(60);
 
 /// What a leader works with.
 pub(super) struct Leading {
@@ -69,6 +73,12 @@ impl Leading {
             let led = matches!(leadership, Leadership::Leading(_));
             match leadership {
                 Leadership::Leading(fence) => {
+                    if !self.takes_over(settings.takeover_margin, &stop).await {
+                        if stop.is_cancelled() {
+                            return;
+                        }
+                        continue;
+                    }
                     tracing::info!(epoch = fence.epoch(), "the leader's controllers begin");
                     self.hub.set_role(Role::Leader { epoch: fence.epoch() });
                     self.begin(&mut parts, &client, &settings, &metrics, fence, &term);
@@ -111,6 +121,16 @@ impl Leading {
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }
+        }
+    }
+
+    /// Waits until the API server refuses what a leader before us may still have on its way: the policy that does it reads the Lease
+    /// from a cache. False if we need not begin any more.
+    async fn takes_over(&mut self, margin: Duration, stop: &CancellationToken) -> bool {
+        tokio::select! {
+            () = stop.cancelled() => false,
+            _ = self.leadership.changed() => false,
+            () = tokio::time::sleep(margin) => true,
         }
     }
 
@@ -217,12 +237,41 @@ fn again<F>(
 {
     let stop = term.clone();
     parts.spawn(async move {
+        let mut pause = Duration::ZERO;
         while !stop.is_cancelled() {
+            let began = Instant::now();
             run(stop.clone()).await;
+            pause = next_pause(pause, began.elapsed());
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(AGAIN) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     });
+}
+
+/// How long to wait before a part is started again that waited so long the last time, and ran so long since.
+fn next_pause(last: Duration, ran: Duration) -> Duration {
+    if last.is_zero() || ran > AT_THE_LATEST {
+        return AGAIN;
+    }
+    last.saturating_mul(2).min(AT_THE_LATEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_ends_again_and_again_is_started_ever_more_rarely() {
+        let mut pause = Duration::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            pause = next_pause(pause, Duration::from_secs(1));
+            pauses.push(pause.as_millis());
+        }
+        assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+        let long = AT_THE_LATEST + Duration::from_secs(1);
+        assert_eq!(next_pause(pause, long), AGAIN, "one that ran for long is not to blame");
+    }
 }

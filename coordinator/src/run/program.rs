@@ -7,6 +7,7 @@ use anyhow::Context;
 use jiff::SignedDuration;
 use muster_dijob::make;
 use muster_pipeline::in_use::HoldRule;
+use muster_program::api_server;
 use muster_program::log::LogLevel;
 use muster_program::run::{self, Running};
 use muster_ranktable::inject::{self, Injection};
@@ -39,9 +40,7 @@ pub fn main(args: Args) -> anyhow::Result<()> {
 }
 
 async fn start(settings: Settings, log: LogLevel) -> anyhow::Result<Coordinator> {
-    let config = kube::Config::infer().await;
-    let config = config.context("no Kubernetes API: run in a pod, or set KUBECONFIG")?;
-    let client = kube::Client::try_from(config).context("the Kubernetes API's settings")?;
+    let client = api_server::connect().await?;
     let identity = settings.identity.clone();
     let coordinator = Coordinator::start(settings, client, log).await?;
     let addresses = coordinator.addresses();
@@ -154,6 +153,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
         identity: lead::identity(&args.identity),
         lease: args.lease,
+        takeover_margin: args.takeover_margin,
         hub: args.hub,
         hub_address,
         streams: muster_hub::Settings::default(),

@@ -70,6 +70,8 @@ pub struct Coordinators {
 pub struct Choices {
     /// How long a leader that has died stays the leader.
     pub lease: Duration,
+    /// How long a new leader waits before it writes.
+    pub takeover_margin: Duration,
     /// How tables are made.
     pub ranktable: ranktables::Settings,
     /// What pods get injected.
@@ -116,6 +118,7 @@ impl Default for Choices {
         };
         Self {
             lease: Duration::from_secs(3),
+            takeover_margin: Duration::ZERO,
             ranktable: ranktables::Settings { timeouts, ..ranktables::Settings::default() },
             injection,
             streams: hub::Settings::default(),
@@ -352,6 +355,7 @@ impl Coordinators {
     fn settings(&self) -> Settings {
         let Choices {
             lease,
+            takeover_margin,
             ranktable,
             injection,
             streams,
@@ -370,6 +374,7 @@ impl Coordinators {
             namespace: NAMESPACE.to_owned(),
             identity: election::identity(ACCOUNT),
             lease,
+            takeover_margin,
             hub: anywhere,
             hub_address: None,
             streams,

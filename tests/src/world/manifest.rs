@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Context;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kube::discovery::{self, Scope};
 use serde_json::{Map, Value, json};
@@ -66,6 +66,13 @@ impl World {
         let name = named.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let found = self.api_of(named).await?.get(name).await;
         Ok(serde_json::to_value(found.with_context(|| format!("reading {name}"))?)?)
+    }
+
+    /// Deletes an object, by its kind and name.
+    pub async fn delete_object(&self, named: &Value) -> anyhow::Result<()> {
+        let name = named.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let gone = self.api_of(named).await?.delete(name, &DeleteParams::default()).await;
+        gone.map(drop).with_context(|| format!("deleting {name}"))
     }
 
     /// Where objects of this kind live.

@@ -9,9 +9,10 @@ use muster_objects::meta;
 use muster_objects::status::{Resource, Status};
 use serde_json::{Value, json};
 
+use crate::admit::Gvk;
 use crate::api::{Api, Call};
 use crate::store::Expect;
-use crate::verb::{body, read};
+use crate::verb::{body, read, write};
 
 const BINDING: Resource<'static> = Resource { group: "", plural: "pods/binding" };
 
@@ -24,6 +25,8 @@ pub async fn bind(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status>
     }
     let node = binding["target"]["name"].as_str().unwrap_or("");
     check(&binding, node)?;
+    let kind = Gvk { group: "", version: "v1", kind: "Binding" };
+    write::admit_body(api, call, kind, &binding).await?;
     loop {
         let live = read::live(api, call)?;
         refuse(call.name(), &binding, &live.value)?;

@@ -10,9 +10,10 @@ use muster_objects::status::{Cause, Details, Status};
 use serde_json::{Value, json};
 
 use super::binding::created;
+use crate::admit::Gvk;
 use crate::api::{Api, Call};
 use crate::store::{Expect, Object};
-use crate::verb::{body, delete, read};
+use crate::verb::{body, delete, read, write};
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
@@ -23,6 +24,8 @@ pub async fn evict(api: &Arc<Api>, call: &Call) -> Result<Response<Body>, Status
     if !given.is_empty() && given != call.name() {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
+    let kind = Gvk { group: "policy", version: "v1", kind: "Eviction" };
+    write::admit_body(api, call, kind, &eviction).await?;
     let pod = read::live(api, call)?;
     if !goes_freely(&pod.value) {
         let name = call.name();

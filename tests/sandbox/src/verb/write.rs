@@ -151,6 +151,14 @@ pub async fn review_deletion(
     Ok(attempt.warnings)
 }
 
+/// Runs what is sent to a subresource such as `pods/binding`, an object of a kind of its own, through both halves of admission.
+pub async fn admit_body(api: &Api, call: &Call, kind: Gvk<'_>, body: &Value) -> Result<(), Status> {
+    let mut attempt = attempt(call, Operation::Create, call.name(), Some(body.clone()), None);
+    attempt.kind = kind;
+    api.admission.mutate(&mut attempt).await?;
+    api.admission.validate(&mut attempt).await
+}
+
 /// Refuses an object that is not valid in itself.
 pub fn validate_create(kind: &Kind, object: &Value) -> Result<(), Status> {
     let mut errors;
