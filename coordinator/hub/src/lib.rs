@@ -244,7 +244,7 @@ impl Hub {
         self.inner.state.lock().registry.sessions()
     }
 
-    /// A node has left the cluster: forgets it, unless it has a stream.
+    /// A node has left the cluster: it is forgotten, one that has a stream when that ends. Whether it is forgotten by now.
     pub fn forget(&self, node: &str) -> bool {
         self.inner.state.lock().registry.forget(node)
     }

@@ -103,10 +103,12 @@ impl Registry {
 
     /// A stream has ended. False if another has replaced it before.
     pub fn close(&mut self, node: &str, session: u64) -> bool {
-        match self.current(node, session) {
-            Some(node) => node.session.take().is_some(),
-            None => false,
+        let Some(known) = self.current(node, session) else { return false };
+        let was_open = known.session.take().is_some();
+        if known.has_left {
+            self.nodes.remove(node);
         }
+        was_open
     }
 
     fn current(&mut self, node: &str, session: u64) -> Option<&mut Node> {
@@ -182,10 +184,16 @@ impl Registry {
         self.nodes.get_mut(name)?.clear_desired(place, generation)
     }
 
-    /// Forgets a node that has no stream.
+    /// A node has left the cluster: it is forgotten, one that has a stream when that ends. Whether it is forgotten by now.
     pub fn forget(&mut self, node: &str) -> bool {
-        let away = self.nodes.get(node).is_some_and(|node| node.session.is_none());
-        away && self.nodes.remove(node).is_some()
+        match self.nodes.get_mut(node) {
+            Some(known) if known.session.is_some() => {
+                known.has_left = true;
+                false
+            }
+            Some(_) => self.nodes.remove(node).is_some(),
+            None => true,
+        }
     }
 
     /// How many nodes are known.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Pod, PodStatus, Secret};
 use kube::api::{Api, DeleteParams, EvictParams, ListParams, Patch, PatchParams};
 use muster_agent::names;
+use muster_hub::Hub;
 use muster_proto::annotation::{self, PodRanktable};
 use muster_proto::delivery::{Delivery, Place, generation_file};
 use muster_proto::device::{Health, Vendor};
@@ -325,4 +326,40 @@ fn refused<T>(word: &str, answer: kube::Result<T>) -> Result<()> {
         Err(error) => Err(error).with_context(|| format!("it does not say {word:?}")),
         Ok(_) => anyhow::bail!("this should have been refused with {word:?}"),
     }
+}
+
+/// Waits until the hub knows a node's devices, or does not.
+async fn until_known(world: &World, hub: &Hub, node: &str, wanted: bool) -> Result<()> {
+    world
+        .until("what the hub knows of the node", async || {
+            let is_known = hub.inventory(node).is_some();
+            Ok(match is_known == wanted {
+                true => Seen::Yes(()),
+                false => Seen::NotYet(format!("known: {is_known}")),
+            })
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_leaves_the_cluster_is_forgotten_with_its_devices() -> Result<()> {
+    if World::is_real() {
+        eprintln!("left out: the nodes of a real cluster belong to all worlds");
+        return Ok(());
+    }
+    World::new()
+        .nodes(2)
+        .agents()
+        .coordinators(1)
+        .run(async |world| {
+            let hub = world.hub()?;
+            let node = world.kubelets().and_then(|all| all.nodes().next()).context("a node")?;
+            let name = node.name().to_owned();
+            until_known(world, &hub, &name, true).await?;
+            node.stop().await?;
+            Api::<Node>::all(world.client()).delete(&name, &DeleteParams::default()).await?;
+            world.agents_mut()?.end(&name).await?;
+            until_known(world, &hub, &name, false).await
+        })
+        .await
 }

@@ -19,6 +19,10 @@ pub(super) const MOST_RETRIES: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) session: Option<Session>,
+    /// Whether it has left the cluster, and only its stream is still there.
+    pub(super) has_left: bool,
+    /// Of the machine, as the last session said.
+    boot_id: String,
     pub(super) inventory: Option<(Arc<Inventory>, Digest)>,
     pub(super) pods: Option<Pods>,
     desired: BTreeMap<Place, Desired>,
@@ -36,13 +40,19 @@ impl Node {
         self.session.as_ref().is_some_and(|own| own.number == session)
     }
 
-    /// A session begins: these tables are there. What is not, is to be said.
+    /// A session begins: these tables are there. What is not, is to be said. After another boot nothing that was known of the machine and
+    /// of its pods counts.
     pub(super) fn begin(
         &mut self,
         session: Session,
         pods: Option<Digest>,
         delivered: Vec<Delivered>,
     ) -> Vec<Order> {
+        if self.boot_id != session.boot_id {
+            self.boot_id.clone_from(&session.boot_id);
+            (self.inventory, self.pods) = (None, None);
+        }
+        self.has_left = false;
         self.session = Some(session);
         let there = |Delivered { place, generation, digest }| (place, (generation, digest));
         self.delivered = delivered.into_iter().map(there).take(MOST_TABLES).collect();

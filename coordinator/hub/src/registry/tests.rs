@@ -238,13 +238,41 @@ fn a_content_that_got_lost_is_sent_again_but_not_for_ever() {
 }
 
 #[test]
-fn a_node_is_forgotten_only_without_a_stream() {
+fn a_node_that_has_left_is_forgotten_when_its_stream_ends() {
     let mut registry = Registry::default();
     let session = registry.open(hello("n", vec![]), 0).session;
     assert!(!registry.forget("n"));
+    assert!(registry.knows("n"), "its agent is still there");
     registry.close("n", session);
-    assert!(registry.forget("n"));
     assert!(registry.is_empty());
+    let session = registry.open(hello("away", vec![]), 0).session;
+    registry.close("away", session);
+    assert!(registry.forget("away"));
+    assert!(registry.is_empty());
+}
+
+#[test]
+fn a_node_that_comes_back_is_not_forgotten_when_its_stream_ends() {
+    let mut registry = Registry::default();
+    registry.open(hello("n", vec![]), 0);
+    registry.forget("n");
+    let again = registry.open(hello("n", vec![]), 0).session;
+    registry.close("n", again);
+    assert!(registry.knows("n"));
+}
+
+#[test]
+fn a_node_that_was_booted_again_says_everything_anew() {
+    let mut registry = Registry::default();
+    let session = registry.open(hello("n", vec![]), 0).session;
+    change(&mut registry, "n", session, pods(true, &["a"], &[]));
+    registry.close("n", session);
+    let same = registry.open(hello("n", vec![]), 0);
+    assert!(same.pods.is_some(), "the same boot");
+    registry.close("n", same.session);
+    let booted = Hello { boot_id: "another".to_owned(), ..hello("n", vec![]) };
+    let opened = registry.open(booted, 0);
+    assert_eq!((opened.pods, opened.inventory), (None, None));
 }
 
 #[test]

@@ -74,7 +74,10 @@ impl SchedulerLoop {
 
     fn remove(&mut self, kind: Kind, name: &Name) {
         match kind {
-            Kind::Node => self.cluster.remove_inventory(&name.1),
+            Kind::Node => {
+                self.cluster.remove_inventory(&name.1);
+                self.hub.forget(&name.1);
+            }
             Kind::Pod => self.intake.gone(name),
             Kind::PodGroup(Dialect::Kai) => self.grouper.forget(&name.0, &name.1),
             _ => {}
