@@ -102,6 +102,10 @@ impl DiServer {
         let work = tokio::spawn(async move { self.work(route, &asked, writer).await });
         match work.await {
             Ok(answer) => answer,
+            // This coordinator ends; another one goes on.
+            Err(ended) if ended.is_cancelled() => {
+                refused(route, unavailable("this coordinator ends: try again"))
+            }
             Err(_) => refused(
                 route,
                 Refusal::error(
