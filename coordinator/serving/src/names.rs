@@ -1,5 +1,9 @@
 //! Names that others rely on: annotations of webhook configurations, where certificates are kept.
 
+/// The coordinator's own webhook configurations: it may change no others.
+pub const CONFIGURATIONS: [&str; 3] =
+    ["muster-coordinator", "muster-coordinator-dijob", "muster-coordinator-scheduler"];
+
 /// Annotation of webhook configurations whose CA the coordinator fills in; its value is `true`.
 pub const INJECT_CA: &str = "muster.dev/inject-ca";
 

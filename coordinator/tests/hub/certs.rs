@@ -170,7 +170,7 @@ async fn whoever_overwrites_what_others_trust_is_corrected() {
 }
 
 #[tokio::test]
-async fn only_configurations_that_ask_for_it_are_touched() {
+async fn only_our_own_configurations_that_ask_for_it_are_touched() {
     let cluster = Cluster::start(Timestamp::now()).await;
     cluster.install().await;
     let configuration = |name: &str, ask: &str| {
@@ -185,8 +185,10 @@ async fn only_configurations_that_ask_for_it_are_touched() {
             "webhooks": [webhook("a.muster.dev"), webhook("b.muster.dev")],
         })
     };
+    const NO: &str = "muster-coordinator-dijob";
+    const YES: &str = "muster-coordinator-scheduler";
     let path = format!("{CONFIGURATIONS}/validatingwebhookconfigurations");
-    for (name, ask) in [("no", "false"), ("yes", "true")] {
+    for (name, ask) in [(NO, "false"), (YES, "true"), ("somebody-elses", "true")] {
         cluster.sandbox.create(&path, &configuration(name, ask)).await.unwrap();
     }
     let api: Api<ValidatingWebhookConfiguration> = Api::all(cluster.sandbox.client());
@@ -194,13 +196,15 @@ async fn only_configurations_that_ask_for_it_are_touched() {
         let webhooks = api.get(name).await.unwrap().webhooks.unwrap();
         webhooks.into_iter().map(|webhook| webhook.client_config.ca_bundle.is_some()).collect()
     };
-    eventually("filled", async || (bundles("yes").await == [true, true]).then_some(())).await;
-    assert_eq!(bundles("no").await, [false, false]);
+    eventually("filled", async || (bundles(YES).await == [true, true]).then_some(())).await;
+    assert_eq!(bundles(NO).await, [false, false]);
     // Asked later.
     let ask =
         Patch::Merge(json!({ "metadata": { "annotations": { "muster.dev/inject-ca": "true" } } }));
-    api.patch("no", &PatchParams::default(), &ask).await.unwrap();
-    eventually("filled", async || (bundles("no").await == [true, true]).then_some(())).await;
+    api.patch(NO, &PatchParams::default(), &ask).await.unwrap();
+    eventually("filled", async || (bundles(NO).await == [true, true]).then_some(())).await;
+    // Somebody else's was there all the time.
+    assert_eq!(bundles("somebody-elses").await, [false, false]);
     cluster.stop().await;
 }
 

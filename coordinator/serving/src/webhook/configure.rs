@@ -1,7 +1,8 @@
 //! Tells the API server whom to trust when it calls webhooks, and about whose pods to ask: the leader puts the
-//! authorities and the scheduler names into every configuration that asks for them by annotation, and again whenever
-//! somebody else writes it or the authorities change.
+//! authorities and the scheduler names into each of the coordinator's own configurations that asks for them by annotation, and
+//! again whenever somebody else writes it or the authorities change.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use crate::names::{INJECT_CA, INJECT_SCHEDULER_NAMES};
+use crate::names::{CONFIGURATIONS, INJECT_CA, INJECT_SCHEDULER_NAMES};
 use muster_runtime::reflector::watch;
 use muster_runtime::writer::{WriteError, Writer};
 
@@ -48,7 +49,7 @@ pub struct Conditions {
     blocking: bool,
 }
 
-/// Keeps all configurations right, until stopped or deposed. `schedulers` are the names whose pods are ours, `blocking`
+/// Keeps the coordinator's configurations right, until stopped or deposed. `schedulers` are the names whose pods are ours, `blocking`
 /// is whether containers are kept from choosing devices.
 pub async fn configure(
     writer: Writer,
@@ -202,6 +203,7 @@ async fn keep<K: Configuration>(
     let work = async {
         found.ready().await;
         let mut changes = found.subscribe();
+        let mut foreign = BTreeSet::new();
         loop {
             let trusted = authorities.borrow_and_update().clone();
             let blocking_now = *blocking.borrow_and_update();
@@ -211,9 +213,21 @@ async fn keep<K: Configuration>(
                 let trusted = trusted.as_deref();
                 let change = trusted.and_then(|trusted| change(&*object, trusted, &wanted));
                 let Some(change) = change else { continue };
-                match writer.change(&objects, &object.name_any(), change).await {
+                let name = object.name_any();
+                if !CONFIGURATIONS.contains(&name.as_str()) {
+                    if foreign.insert(name.clone()) {
+                        let kind = K::kind(&());
+                        tracing::warn!(
+                            %kind, name, reason = "foreign-webhooks",
+                            "it asks for what the coordinator gives its own webhook configurations alone: {}",
+                            CONFIGURATIONS.join(", ")
+                        );
+                    }
+                    continue;
+                }
+                match writer.change(&objects, &name, change).await {
                     Ok(_) => {
-                        let (kind, name) = (K::kind(&()), object.name_any());
+                        let kind = K::kind(&());
                         tracing::info!(%kind, name, "its webhooks are configured");
                     }
                     // What is known of it is old: news of it are on their way.

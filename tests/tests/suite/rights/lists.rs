@@ -82,6 +82,9 @@ pub const COORDINATOR: Lists = (
         ("create", "authentication.k8s.io", "tokenreviews", "", ""),
         ("update", LEASES, "leases", OWN, "muster-coordinator"),
         ("update", "", "secrets", OWN, "muster-coordinator-certs"),
+        ("patch", ADMISSION, "mutatingwebhookconfigurations", "", "muster-coordinator"),
+        ("patch", ADMISSION, "validatingwebhookconfigurations", "", "muster-coordinator-dijob"),
+        ("patch", ADMISSION, "validatingwebhookconfigurations", "", "muster-coordinator-scheduler"),
         // Nothing else keeps a JobSet back while its TrainJob is deleted in the foreground. Discovery does not show it.
         ("update", TRAINER, "trainjobs/finalizers", ANY, "any"),
         ("update", KTHENA, "modelservings/finalizers", ANY, "any"),
@@ -111,8 +114,11 @@ pub const COORDINATOR: Lists = (
             "trainjobs.trainer.kubeflow.org",
         ),
         ("create", ADMISSION, "mutatingwebhookconfigurations", "", ""),
+        ("patch", ADMISSION, "mutatingwebhookconfigurations", "", "somebody-elses"),
+        ("patch", ADMISSION, "validatingwebhookconfigurations", "", "somebody-elses"),
         ("delete", ADMISSION, "validatingwebhookconfigurations", "", "any"),
         ("patch", ADMISSION, "validatingadmissionpolicies", "", "muster-agent"),
+        ("patch", ADMISSION, "validatingadmissionpolicies", "", "muster-coordinator"),
         ("create", "", "serviceaccounts/token", OWN, "muster-agent"),
         ("create", RBAC, "clusterrolebindings", "", ""),
         ("escalate", RBAC, "clusterroles", "", "any"),
@@ -139,9 +145,7 @@ pub const COORDINATOR_WRITES: &[(&str, &str)] = &[
         "patch",
         "trainer.kubeflow.org/trainjobs/status
          kai.scheduler/schedulingshards/status kai.scheduler/configs/status
-         trainer.kubeflow.org/trainingruntimes trainer.kubeflow.org/clustertrainingruntimes
-         admissionregistration.k8s.io/mutatingwebhookconfigurations
-         admissionregistration.k8s.io/validatingwebhookconfigurations",
+         trainer.kubeflow.org/trainingruntimes trainer.kubeflow.org/clustertrainingruntimes",
     ),
     ("create patch", "scheduling.run.ai/queues scheduling.x-k8s.io/podgroups"),
     ("create patch update", "scheduling.run.ai/podgroups"),
