@@ -38,6 +38,10 @@ render_all() {
     check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true
     check "and stays the default of the definition" renders kthena2 'default: volcano' --set modelserving.kthenaCompatibility=true
     check "who keeps another scheduler gets no default" lacks keeps '--default-scheduler|default: muster' --set scheduler.default=false
+    check "agents keep away from the control plane" renders away 'key: node-role.kubernetes.io/control-plane'
+    check "agents run there where a value says so" lacks there 'node-role' --set agent.controlPlane=true
+    check "late writes of a deposed coordinator are refused" renders late 'kind: Lease'
+    check "no policies where the API server knows none" lacks policies 'ValidatingAdmissionPolicy' --set admissionPolicy.enabled=false
     check "the package holds what the folder links to" packaged
 }
 
@@ -96,6 +100,7 @@ refuse_all() {
 /agent/coordinatorUrl|agent.coordinatorUrl=http://plain:8443
 /agent/kubeletRoot|agent.kubeletRoot=var/lib/kubelet
 /agent/hostRoot|agent.hostRoot=host
+/agent/controlPlane|agent.controlPlane=no
 /webhooks/failurePolicy|webhooks.failurePolicy=Maybe
 /webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
 /image/pullPolicy|image.pullPolicy=Sometimes
