@@ -149,6 +149,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         plugins: muster_pipeline::Registry::standard(),
         runtime_holds,
         default_scheduler: Some(args.default_scheduler).filter(|name| !name.is_empty()),
+        leader_worker_sets: args.leader_worker_sets,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
         placement,
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
