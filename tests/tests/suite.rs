@@ -14,6 +14,7 @@ mod suite {
     mod docs;
     mod faults;
     mod jobset;
+    mod leaderworkerset;
     mod logs;
     mod modelserving;
     mod placement;

@@ -22,6 +22,8 @@ impl LeaderWorkerSet {
             entry_template: self.leader().clone(),
             worker_replicas: template.size.unwrap_or(1).saturating_sub(1).max(0),
             worker_template: Some(template.worker_template.clone()),
+            // Roles are applied as one value, with their defaults, or they would seem to differ each time.
+            max_unavailable: Some(1.into()),
             ..Role::default()
         };
         let plugin =

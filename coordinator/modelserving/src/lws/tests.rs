@@ -66,7 +66,7 @@ fn groups_workers_and_templates_are_those_of_the_set() {
     for (what, spec, (groups, workers, entry)) in table {
         let serving = serving(set(spec));
         let role = json!({"name": "default", "replicas": 1, "workerReplicas": workers,
-            "entryTemplate": entry, "workerTemplate": worker});
+            "entryTemplate": entry, "workerTemplate": worker, "maxUnavailable": 1});
         let expected = json!({"replicas": groups, "template": {"roles": [role]},
             "plugins": [{"name": "lws-standard-labels", "type": "BuiltIn"}]});
         assert_eq!(serving["spec"], expected, "{what}");
@@ -195,6 +195,25 @@ fn what_cannot_be_read_names_the_field() {
         assert!(error.to_string().starts_with("LeaderWorkerSet serve/llama cannot be read: "));
     }
     assert!(LeaderWorkerSet::read(json!({"kind": KIND})).is_err());
+}
+
+#[test]
+fn the_definition_fills_nothing_into_roles_and_plugins() {
+    let serving = serving(set(json!({"leaderWorkerTemplate": {"size": 2}})));
+    let mut filled = serving.clone();
+    crate::defaults::fill(Shape::Kthena, &mut filled);
+    for list in ["/spec/template/roles", "/spec/plugins"] {
+        assert_eq!(filled.pointer(list), serving.pointer(list), "{list} is one value");
+    }
+}
+
+#[test]
+fn the_example_of_the_documentation_is_followed_in_all_its_fields() {
+    let text = include_str!("../../../../docs/examples/leaderworkerset.yaml");
+    let set = read(serde_saphyr::from_str(text).unwrap());
+    assert_eq!(set.ignored(), [""; 0]);
+    let serving = Serving::read(&set.to_serving()).unwrap();
+    assert_eq!(serving.validate(), vec![]);
 }
 
 fn condition(kind: &str, status: &str) -> Value {
