@@ -218,7 +218,10 @@ async fn a_serving_that_somebody_else_has_made_is_left_as_it_is() -> Result<()> 
             world.create_object(set("taken", 1, 2)).await?;
             let told = event(world, "NameTaken").await?;
             let note = told.message.unwrap_or_default();
-            ensure!(note.contains("nobody's: delete it, or rename the LeaderWorkerSet"), "{note}");
+            ensure!(
+                note.contains("has no owner: delete it, or rename the LeaderWorkerSet"),
+                "{note}"
+            );
             let api = world.servings(Shape::Kthena);
             let found = api.get("taken").await?;
             assert_eq!(found.data["spec"]["template"]["roles"][0]["name"], "own");

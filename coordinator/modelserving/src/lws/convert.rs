@@ -1,14 +1,14 @@
 //! The ModelServing of a LeaderWorkerSet.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
 use super::{API_VERSION, KIND, LeaderWorkerSet, PLUGIN, ROLE};
 use crate::api::{self, GroupTemplate, ModelServing, Plugin, PodTemplate, Role, Spec};
+use crate::ranktable::names::RANKTABLE_PREFIXES;
 use crate::shape::Shape;
-
-/// Annotations that begin like this ask for rank tables. ModelServings understand them, so they are taken over.
-const RANKTABLES: [&str; 2] = ["muster.dev/ranktable-", "kthena.io/ranktable-"];
 
 // === impl LeaderWorkerSet ===
 
@@ -45,9 +45,10 @@ impl LeaderWorkerSet {
 
     fn serving_metadata(&self) -> ObjectMeta {
         let own = &self.metadata;
-        let asks = |key: &str| RANKTABLES.iter().any(|prefix| key.starts_with(prefix));
+        // ModelServings understand these.
+        let asks = |key: &str| RANKTABLE_PREFIXES.iter().any(|prefix| key.starts_with(prefix));
         let annotations = own.annotations.iter().flatten().filter(|(key, _)| asks(key));
-        let annotations: std::collections::BTreeMap<String, String> =
+        let annotations: BTreeMap<String, String> =
             annotations.map(|(key, value)| (key.clone(), value.clone())).collect();
         let owner = OwnerReference {
             api_version: API_VERSION.to_owned(),

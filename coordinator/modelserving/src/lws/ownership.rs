@@ -11,7 +11,7 @@ pub enum Ownership {
     Ours,
     /// That of a LeaderWorkerSet which had this name before. It goes with it.
     Leaving,
-    /// Somebody else's, who is named here for people.
+    /// Somebody else's; in words for people.
     Another(String),
 }
 
@@ -28,13 +28,13 @@ impl LeaderWorkerSet {
             } else if owner.kind == KIND && Some(&owner.name) == self.metadata.name.as_ref() {
                 Ownership::Leaving
             } else {
-                Ownership::Another(format!("that of {} {}", owner.kind, owner.name))
+                Ownership::Another(format!("belongs to {} {}", owner.kind, owner.name))
             };
         }
         let mut entries = serving.managed_fields.iter().flatten();
         let applied = entries.any(|entry| {
             entry.manager.as_deref() == Some(manager) && entry.operation.as_deref() == Some("Apply")
         });
-        if applied { Ownership::Ours } else { Ownership::Another("nobody's".to_owned()) }
+        if applied { Ownership::Ours } else { Ownership::Another("has no owner".to_owned()) }
     }
 }

@@ -287,11 +287,11 @@ fn a_serving_is_the_sets_if_the_set_controls_it_or_has_left_it_behind() {
     let table = [
         (owner(KIND, "llama", "u", true), Ownership::Ours),
         (owner(KIND, "llama", "before", true), Ownership::Leaving),
-        (owner(KIND, "other", "o", true), another("that of LeaderWorkerSet other")),
-        (owner("App", "llama", "a", true), another("that of App llama")),
-        (owner(KIND, "llama", "u", false), another("nobody's")),
-        (json!({}), another("nobody's")),
-        (applied("kubectl"), another("nobody's")),
+        (owner(KIND, "other", "o", true), another("belongs to LeaderWorkerSet other")),
+        (owner("App", "llama", "a", true), another("belongs to App llama")),
+        (owner(KIND, "llama", "u", false), another("has no owner")),
+        (json!({}), another("has no owner")),
+        (applied("kubectl"), another("has no owner")),
         (applied("muster"), Ownership::Ours),
     ];
     let set = read(set(json!({})));

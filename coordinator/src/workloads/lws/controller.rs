@@ -39,7 +39,7 @@ pub struct SetState {
 }
 
 /// One LeaderWorkerSet that is reconciled.
-struct Pass<'a> {
+struct Reconcile<'a> {
     controller: &'a Controller,
     context: &'a Context,
     key: &'a Key,
@@ -106,7 +106,7 @@ impl Reconciler for Controller {
         let result = match LeaderWorkerSet::read(object.object()) {
             Ok(set) => {
                 let object = Arc::clone(&object);
-                Pass { controller: self, context, key, object, set }.run(state).await
+                Reconcile { controller: self, context, key, object, set }.run(state).await
             }
             Err(unreadable) => Err(unreadable.into()),
         };
@@ -126,9 +126,9 @@ impl Reconciler for Controller {
     }
 }
 
-// === impl Pass ===
+// === impl Reconcile ===
 
-impl Pass<'_> {
+impl Reconcile<'_> {
     async fn run(&self, state: &mut SetState) -> Result<Requeue, LeaderWorkerSetError> {
         let wanted = self.set.to_serving();
         let mut serving = self.serving(state);
@@ -158,7 +158,7 @@ impl Pass<'_> {
             }
             let applied = self.context.writer.apply(&api, &self.key.name, &body).await?;
             self.controller.metrics.wrote("apply", "ModelServing");
-            self.tell(serving.is_none(), state);
+            self.record(serving.is_none(), state);
             serving = Some(state.answered(applied, self.context.now()));
         }
         if let Some(serving) = serving {
@@ -187,7 +187,7 @@ impl Pass<'_> {
     }
 
     /// Tells people what they have now.
-    fn tell(&self, created: bool, state: &mut SetState) {
+    fn record(&self, created: bool, state: &mut SetState) {
         let recorder = &self.context.events;
         if created {
             let note = format!("made ModelServing {}", self.key);

@@ -17,11 +17,11 @@ pub enum LeaderWorkerSetError {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// Its name is somebody else's.
-    #[error("ModelServing {key} is {whose}: delete it, or rename the LeaderWorkerSet")]
+    #[error("ModelServing {key} is there and {whose}: delete it, or rename the LeaderWorkerSet")]
     Taken {
         /// Namespace and name of both.
         key: Key,
-        /// Whose it is.
+        /// Whose it is, in words.
         whose: String,
     },
 }
