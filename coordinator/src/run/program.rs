@@ -225,6 +225,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn leader_worker_sets_are_left_to_their_operator_unless_a_flag_says_otherwise() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            settings(Args::try_parse_from(words).unwrap()).unwrap().leader_worker_sets
+        };
+        assert!(!read(&[]));
+        assert!(!read(&["--leader-worker-sets=false"]));
+        assert!(read(&["--leader-worker-sets"]));
+        assert!(read(&["--leader-worker-sets=true"]));
+    }
+
+    #[test]
     fn flags_of_the_scheduler_reach_placement_and_admission() {
         let read = |words: &[&str]| {
             let words = ["muster-coordinator"].iter().chain(words);

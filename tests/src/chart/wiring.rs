@@ -209,3 +209,34 @@ pub fn switched(rendered: &Rendered) -> Vec<String> {
     }
     broken
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(flags: &str, roles: &[&str]) -> Rendered {
+        let mut text = format!(
+            "{{kind: Deployment, spec: {{template: {{spec: {{containers: [{{name: coordinator, args: [{flags}]}}]}}}}}}}}"
+        );
+        for kind in roles {
+            text += &format!(
+                "\n---\n{{kind: {kind}, metadata: {{name: muster-coordinator-leader-worker-sets}}}}"
+            );
+        }
+        Rendered::read(&text).unwrap()
+    }
+
+    #[test]
+    fn a_flag_and_its_permissions_come_together() {
+        let (on, both) = ("--leader-worker-sets=true", ["ClusterRole", "ClusterRoleBinding"]);
+        for (flags, roles, broken) in [
+            ("", &both[..0], 0),
+            (on, &both[..], 0),
+            (on, &both[..1], 1),
+            (on, &both[..0], 2),
+            ("", &both[..], 2),
+        ] {
+            assert_eq!(switched(&rendered(flags, roles)).len(), broken, "{flags} {roles:?}");
+        }
+    }
+}
