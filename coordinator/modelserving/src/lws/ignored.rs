@@ -92,7 +92,7 @@ impl LeaderWorkerSet {
             EXCLUSIVE.into_iter().filter(|key| annotations.is_some_and(|it| it.contains_key(*key)))
         {
             all.push(format!(
-                "metadata.annotations[{key}]: no domain is kept for a group; ask for one domain with kai.scheduler/topology"
+                "metadata.annotations[{key}]: no domain is kept for one group alone; ask for one domain for each with kai.scheduler/topology"
             ));
         }
         self.ignored_of_pods(&mut all);
