@@ -107,6 +107,9 @@ pub struct Args {
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
+    /// Make ModelServings of LeaderWorkerSets, as Kthena does. Not where the LeaderWorkerSet operator runs: both would make their pods
+    #[arg(long, value_name = "BOOL", default_value_t = false, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = clap::ArgAction::Set)]
+    pub leader_worker_sets: bool,
     /// Which TrainJobs keep the runtime that they name from being deleted
     #[arg(long, value_enum, default_value_t)]
     pub runtime_finalizer: RuntimeFinalizer,

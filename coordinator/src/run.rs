@@ -85,6 +85,8 @@ pub struct Settings {
     pub runtime_holds: HoldRule,
     /// The scheduler of TrainJobs' pods that name none.
     pub default_scheduler: Option<String>,
+    /// Whether LeaderWorkerSets become ModelServings.
+    pub leader_worker_sets: bool,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
     /// Where coordinators of DIJobs are served.

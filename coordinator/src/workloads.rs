@@ -1,8 +1,10 @@
 //! Workloads, one folder each: the controller, which only the leader runs, the webhooks and servers, which all coordinators run.
 
 pub mod dijob;
+pub mod lws;
 pub mod modelserving;
 mod queues;
+mod same;
 pub mod trainjob;
 mod typos;
 

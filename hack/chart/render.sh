@@ -37,6 +37,11 @@ render_all() {
     check "ModelServings without a scheduler are ours" renders serving 'default: muster-scheduler'
     check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true
     check "and stays the default of the definition" renders kthena2 'default: volcano' --set modelserving.kthenaCompatibility=true
+    check "LeaderWorkerSets are left to their operator" lacks sets 'leader-worker-sets'
+    check "unless somebody asks for them" renders sets2 '--leader-worker-sets=true' --set modelserving.leaderWorkerSets=true
+    check "with the rights that they need" renders sets3 'leaderworkersets/status' --set modelserving.leaderWorkerSets=true
+    check "without ModelServings there are none" lacks sets4 'leader-worker-sets' --set modelserving.leaderWorkerSets=true --set modelserving.enabled=false
+    check "values of an older chart do not name them" lacks sets5 'leader-worker-sets' --set modelserving.leaderWorkerSets=null
     check "who keeps another scheduler gets no default" lacks keeps '--default-scheduler|default: muster' --set scheduler.default=false
     check "agents keep away from the control plane" renders away 'key: node-role.kubernetes.io/control-plane'
     check "agents run there where a value says so" lacks there 'node-role' --set agent.controlPlane=true
@@ -104,6 +109,7 @@ refuse_all() {
 /webhooks/failurePolicy|webhooks.failurePolicy=Maybe
 /webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
 /image/pullPolicy|image.pullPolicy=Sometimes
+/modelserving/leaderWorkerSets|modelserving.leaderWorkerSets=sometimes
 /tables/namespace|tables.namespace=Not_A_Name
 /monitoring/serviceMonitor/interval|monitoring.serviceMonitor.interval=often
 additional properties 'crd' not allowed|crd.keep=false

@@ -74,6 +74,10 @@ impl Rendered {
                 rule: "permissions are given to accounts in use",
                 broken: wiring::accounts(self),
             },
+            Finding {
+                rule: "what is switched on has its permissions",
+                broken: wiring::switched(self),
+            },
         ]
     }
 

@@ -16,6 +16,7 @@ mod suite {
     mod faults;
     mod jobset;
     mod leaderless;
+    mod leaderworkerset;
     mod logs;
     mod modelserving;
     mod placement;

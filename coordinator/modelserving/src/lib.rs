@@ -14,6 +14,7 @@ mod controller_revision;
 pub mod defaults;
 mod deletion;
 mod leftovers;
+pub mod lws;
 pub mod machine;
 pub mod naming;
 mod plan;

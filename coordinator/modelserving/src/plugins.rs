@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use sha1::{Digest, Sha1};
 
 use crate::api::{ModelServing, Plugin, PluginScope};
+use crate::lws;
 use crate::naming;
 use crate::pod::{Slot, each_container};
 
@@ -76,7 +77,7 @@ impl Link {
                 Some(config) => Tweaks::deserialize(config)
                     .map_err(|error| format!("build plugin {name}: {error}"))?,
             }),
-            "lws-standard-labels" => Does::LeaderWorkerSet,
+            lws::PLUGIN => Does::LeaderWorkerSet,
             _ => return Err(format!("plugin {name} not registered")),
         };
         Ok(Link { scope: plugin.scope.clone(), does })
@@ -118,7 +119,7 @@ fn leader_worker_set(
     pod: &mut Value,
 ) -> Result<(), String> {
     let owners = serving.metadata.owner_references.as_deref().unwrap_or_default();
-    let owner = owners.iter().find(|it| it.kind == "LeaderWorkerSet" && !it.name.is_empty());
+    let owner = owners.iter().find(|it| it.kind == lws::KIND && !it.name.is_empty());
     let Some(set) = owner.map(|owner| owner.name.as_str()) else { return Ok(()) };
     let group = naming::ordinal(slot.group);
     if group < 0 {
@@ -127,10 +128,10 @@ fn leader_worker_set(
     let digest = Sha1::digest(format!("{set}-{group}"));
     let key: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let labels = &mut pod["metadata"]["labels"];
-    labels["leaderworkerset.sigs.k8s.io/name"] = set.into();
-    labels["leaderworkerset.sigs.k8s.io/group-index"] = group.to_string().into();
-    labels["leaderworkerset.sigs.k8s.io/worker-index"] = slot.index.to_string().into();
-    labels["leaderworkerset.sigs.k8s.io/group-key"] = key.into();
+    labels[lws::NAME_LABEL] = set.into();
+    labels[lws::GROUP_INDEX_LABEL] = group.to_string().into();
+    labels[lws::WORKER_INDEX_LABEL] = slot.index.to_string().into();
+    labels[lws::GROUP_KEY_LABEL] = key.into();
     Ok(())
 }
 

@@ -161,13 +161,13 @@ pub fn read_short(raw: &Value) -> Result<ShortServing, Unreadable> {
     Ok(serving)
 }
 
-fn read<T: DeserializeOwned>(raw: &Value) -> Result<T, Unreadable> {
+pub(crate) fn read<T: DeserializeOwned>(raw: &Value) -> Result<T, Unreadable> {
     serde_path_to_error::deserialize(raw)
         .map_err(|error| Unreadable::new(raw, &error.path().to_string(), error.inner().to_string()))
 }
 
 /// Pod specs stay JSON, but what is looked at in them must be of its type.
-fn pod(raw: &Value, at: &str, template: &PodTemplate) -> Result<(), Unreadable> {
+pub(crate) fn pod(raw: &Value, at: &str, template: &PodTemplate) -> Result<(), Unreadable> {
     for list in ["initContainers", "containers"] {
         let containers = match template.spec.get(list) {
             None | Some(Value::Null) => continue,

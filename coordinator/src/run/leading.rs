@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Settings;
 use super::wiring::{Caches, Counters};
 use crate::ranktables::{self, Shown};
-use crate::workloads::{dijob, modelserving, trainjob};
+use crate::workloads::{dijob, lws, modelserving, trainjob};
 use muster_hub::{Hub, Role};
 use muster_runtime::election::{Fence, Leadership};
 use muster_runtime::events::Events;
@@ -181,6 +181,12 @@ impl Leading {
         let reconciled = &metrics.reconciled;
         let own = dijob::Controller::new(jobs, own, counters);
         run_controller(parts, term, own, control(recorder), reconciled);
+        if let Some(sets) = self.caches.lws.clone() {
+            let counters = metrics.lws.clone();
+            let recorder = EventRecorder::new(events.clone(), counters.dropped_events());
+            let own = lws::Controller::new(sets, counters);
+            run_controller(parts, term, own, control(recorder), reconciled);
+        }
         let (jobs, counted) = (self.caches.jobs.clone(), metrics.jobs.clone());
         let named = events.clone().of(trainjob::EVENT_SOURCE, muster_pipeline::event::ACTION);
         let recorder = EventRecorder::new(named, counted.objects.dropped_events());

@@ -148,6 +148,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         plugins: muster_pipeline::Registry::standard(),
         runtime_holds,
         default_scheduler: Some(args.default_scheduler).filter(|name| !name.is_empty()),
+        leader_worker_sets: args.leader_worker_sets,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
         placement,
         diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
@@ -222,6 +223,18 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
+
+    #[test]
+    fn leader_worker_sets_are_left_to_their_operator_unless_a_flag_says_otherwise() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            settings(Args::try_parse_from(words).unwrap()).unwrap().leader_worker_sets
+        };
+        assert!(!read(&[]));
+        assert!(!read(&["--leader-worker-sets=false"]));
+        assert!(read(&["--leader-worker-sets"]));
+        assert!(read(&["--leader-worker-sets=true"]));
+    }
 
     #[test]
     fn flags_of_the_scheduler_reach_placement_and_admission() {

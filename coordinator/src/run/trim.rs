@@ -4,10 +4,12 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::Resource;
 use kube::core::ObjectMeta;
 
 use crate::names;
+use crate::workloads::modelserving::written::KthenaServing;
 
 /// Of a pod only this is looked at.
 pub(super) fn trim_pod(pod: &mut Pod) {
@@ -40,6 +42,16 @@ pub(super) fn trim_serving_pod(pod: &mut Pod) {
             ..PodStatus::default()
         });
     }
+}
+
+/// Of a ModelServing all is kept, and of the owners of its fields we alone: those that are made of LeaderWorkerSets are applied.
+pub(super) fn trim_serving(serving: &mut KthenaServing) {
+    let applied = |entry: &ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(names::FIELD_MANAGER)
+            && entry.operation.as_deref() == Some("Apply")
+    };
+    let fields = &mut serving.0.metadata.managed_fields;
+    *fields = fields.take().map(|all| all.into_iter().filter(applied).collect());
 }
 
 pub(super) fn trim<K: Resource>(object: &mut K) {
@@ -76,6 +88,21 @@ mod tests {
 
     use super::*;
     use crate::workloads::modelserving::written::pod_group_api;
+
+    #[test]
+    fn of_the_fields_of_a_serving_those_are_kept_that_we_have_applied() {
+        let mut serving: KthenaServing = serde_json::from_value(json!({"spec": {"replicas": 2},
+            "metadata": {"name": "a", "managedFields": [
+                {"manager": names::FIELD_MANAGER, "operation": "Apply"},
+                {"manager": names::FIELD_MANAGER, "operation": "Update", "subresource": "status"},
+                {"manager": "kubectl", "operation": "Apply"}]}}))
+        .unwrap();
+        trim_serving(&mut serving);
+        let kept = serving.0.metadata.managed_fields.unwrap();
+        let [own] = &kept[..] else { panic!("{kept:?}") };
+        assert_eq!(own.operation.as_deref(), Some("Apply"));
+        assert_eq!(serving.0.rest["spec"], json!({"replicas": 2}));
+    }
 
     #[test]
     fn a_definition_keeps_its_versions_and_the_names_of_fields() {

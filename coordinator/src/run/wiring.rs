@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::leading::Leading;
-use super::trim::{trim, trim_definition, trim_pod, trim_serving_pod};
+use super::trim::{trim, trim_definition, trim_pod, trim_serving, trim_serving_pod};
 use super::{Settings, election};
 use crate::names;
 use crate::ranktables;
@@ -31,6 +31,7 @@ use crate::ranktables::webhook as pods;
 use crate::workloads::dijob;
 use crate::workloads::dijob::server::{self, DiServer};
 use crate::workloads::dijob::webhook as dijobs;
+use crate::workloads::lws;
 use crate::workloads::modelserving;
 use crate::workloads::modelserving::webhook as servings;
 use crate::workloads::modelserving::written::definition;
@@ -74,6 +75,8 @@ pub(super) struct Counters {
     pub tables: ranktables::Metrics,
     /// Of ModelServings.
     pub servings: modelserving::Metrics,
+    /// Of LeaderWorkerSets.
+    pub lws: ObjectMetrics,
     /// Of DIJobs.
     pub dijobs: ObjectMetrics,
     /// Of TrainJobs.
@@ -97,6 +100,8 @@ pub(super) struct Caches {
     pub templates: Templates,
     /// ModelServings and what they have.
     pub servings: modelserving::Caches,
+    /// LeaderWorkerSets, if we make ModelServings of them.
+    pub lws: Option<lws::Caches>,
     /// DIJobs and what they have.
     pub dijobs: dijob::Caches,
     /// TrainJobs, their runtimes and what they have.
@@ -123,6 +128,7 @@ impl Wiring {
         metrics.tables.register(&mut registry);
         metrics.servings.register(&mut registry);
         metrics.reconciled.register(&mut registry);
+        metrics.lws.register(&mut registry, "muster_leaderworkerset", "LeaderWorkerSets");
         metrics.dijobs.register(&mut registry, "muster_dijob", "DIJobs");
         metrics.jobs.register(&mut registry);
         metrics.placement.register(&mut registry);
@@ -156,11 +162,12 @@ impl Wiring {
         self.start("templates", follow.run(self.stop.clone()));
         let templates = Templates::new(&namespace, maps);
         let servings = self.servings(records.clone(), templates.clone());
+        let lws = self.settings.leader_worker_sets.then(|| self.lws(&servings));
         let jobs = self.jobs(plugins, templates.clone());
         let dijobs = self.dijobs();
         let queues = self.definition(bootstrap::DEFINITION);
         let live = self.live();
-        Caches { pods, records, templates, servings, jobs, dijobs, queues, live }
+        Caches { pods, records, templates, servings, lws, jobs, dijobs, queues, live }
     }
 
     /// The scheduler's configuration, where the cluster knows its kinds.
@@ -261,7 +268,7 @@ impl Wiring {
         let pod_group_definition = self.definition(definition::POD_GROUP);
         let all = watcher::Config::default();
         let labelled = all.clone().labels(naming::NAME);
-        let (kthena, follow) = watch(Api::all(client.clone()), all.clone(), trim);
+        let (kthena, follow) = watch(Api::all(client.clone()), all.clone(), trim_serving);
         self.start("servings", follow.run_once_defined(kthena_definition, stop.clone()));
         let (short, follow) = watch(Api::all(client.clone()), all, trim);
         self.start("short servings", follow.run_once_defined(short_definition, stop.clone()));
@@ -285,6 +292,15 @@ impl Wiring {
             records,
             templates,
         }
+    }
+
+    /// LeaderWorkerSets, once the cluster knows them.
+    fn lws(&mut self, servings: &modelserving::Caches) -> lws::Caches {
+        let definition = self.definition(muster_modelserving::lws::DEFINITION);
+        let (sets, follow) = watch(Api::all(self.client.clone()), watcher::Config::default(), trim);
+        let (version, stop) = (lws::kinds::Set::VERSION, self.stop.clone());
+        self.start("leader worker sets", follow.run_once_served(definition, version, stop));
+        lws::Caches { sets, servings: servings.kthena.clone() }
     }
 
     /// TrainJobs, their runtimes and what they have. Nothing is watched before the cluster knows TrainJobs.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`muster_pipeline`] decides. Here it is fed, and its writes are done: objects by server-side apply as `trainer`, and only if
-//! that would change something ([`same`]), status by merge patch. Nothing that matters is kept in memory alone, so a restart
+//! that would change something ([`crate::workloads::same`]), status by merge patch. Nothing that matters is kept in memory alone, so a restart
 //! between any two writes changes nothing.
 
 mod absence;
@@ -18,7 +18,6 @@ pub mod metrics;
 pub mod owned;
 pub mod progress;
 pub mod runtime;
-pub mod same;
 mod state;
 pub mod status_view;
 pub mod webhook;

@@ -3,9 +3,9 @@
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams, PostParams, WatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, ago};
+use crate::cluster::{Cluster, ago, eventually};
 
 const SHAPES: [&str; 2] = ["workload.serving.volcano.sh", "workload.kthena.io"];
 
@@ -141,6 +141,49 @@ async fn a_coordinator_may_do_what_its_scheduler_does_and_no_more() {
         let resource = format!("{}s", kind.to_lowercase());
         assert!(may(&cluster, group, &resource, "get").await, "get {resource} of {group}");
         assert!(!may(&cluster, group, &resource, "update").await, "update {resource} of {group}");
+    }
+    cluster.stop().await;
+}
+
+const LEADER_WORKER_SETS: &str =
+    include_str!("../../../deploy/coordinator/leader-worker-sets.yaml");
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_may_apply_model_servings_only_where_it_makes_them_of_leader_worker_sets() {
+    let cluster = Cluster::start(ago(0)).await;
+    let sets = "leaderworkerset.x-k8s.io";
+    let needed = [
+        (sets, "leaderworkersets", "list watch"),
+        (sets, "leaderworkersets/status", "patch"),
+        (sets, "leaderworkersets/finalizers", "update"),
+        (SHAPES[0], "modelservings", "create patch"),
+    ];
+    let left = [
+        (sets, "leaderworkersets", "create update patch delete"),
+        (SHAPES[0], "modelservings", "update delete"),
+        (SHAPES[1], "modelservings", "create update patch delete"),
+    ];
+    for installed in [false, true] {
+        if installed {
+            for document in serde_saphyr::from_multiple::<Value>(LEADER_WORKER_SETS).unwrap() {
+                let plural = document["kind"].as_str().unwrap().to_lowercase();
+                let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}s");
+                cluster.sandbox.create(&path, &document).await.unwrap();
+            }
+        }
+        for (group, resource, verbs) in needed {
+            for verb in verbs.split(' ') {
+                eventually(&format!("{verb} {resource}: {installed}"), async || {
+                    (may(&cluster, group, resource, verb).await == installed).then_some(())
+                })
+                .await;
+            }
+        }
+        for (group, resource, verbs) in left {
+            for verb in verbs.split(' ') {
+                assert!(!may(&cluster, group, resource, verb).await, "{verb} {resource}");
+            }
+        }
     }
     cluster.stop().await;
 }

@@ -34,6 +34,11 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
+{{/* muster.leaderWorkerSets: not empty if LeaderWorkerSets become ModelServings. */}}
+{{- define "muster.leaderWorkerSets" -}}
+{{- if and .Values.modelserving.enabled .Values.modelserving.leaderWorkerSets }}true{{ end -}}
+{{- end -}}
+
 {{/* muster.schedulers: the names under which the coordinator places pods, as a map with the key "items". */}}
 {{- define "muster.schedulers" -}}
 {{- $names := index .Values.coordinator.flags "scheduler-name" | default "muster-scheduler" -}}

@@ -10,6 +10,9 @@ use super::{Finding, Rendered, deploy, name};
 /// The folders whose objects the chart takes over.
 const FOLDERS: [&str; 5] = ["agent", "coordinator", "crds", "ctl", "templates"];
 
+/// Files that are installed only where a value asks for them.
+const OPTIONAL: [&str; 1] = ["leader-worker-sets.yaml"];
+
 /// Labels that are the chart's.
 const LABELS: [&str; 5] = [
     "app.kubernetes.io/part-of",
@@ -26,6 +29,9 @@ pub fn same(rendered: &Rendered) -> Result<Finding> {
     for folder in FOLDERS {
         for file in fs::read_dir(deploy().join(folder))? {
             let path = file?.path();
+            if path.file_name().is_some_and(|name| OPTIONAL.iter().any(|one| name == *one)) {
+                continue;
+            }
             let text = fs::read_to_string(&path)?;
             let objects: Vec<Value> =
                 serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;

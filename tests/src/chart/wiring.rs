@@ -187,3 +187,56 @@ pub fn accounts(rendered: &Rendered) -> Vec<String> {
     }
     broken
 }
+
+/// Flags that need permissions of their own, and the ClusterRole that has them: neither is there without the other.
+const SWITCHED: [(&str, &str); 1] =
+    [("--leader-worker-sets=true", "muster-coordinator-leader-worker-sets")];
+
+/// The coordinator has the permissions of what its flags switch on, and those alone.
+pub fn switched(rendered: &Rendered) -> Vec<String> {
+    let pods = templates(rendered);
+    let containers = pods.iter().flat_map(|pod| items(&pod["spec"]["containers"]));
+    let words: Vec<String> =
+        containers.flat_map(|container| pods::words(container, "coordinator")).collect();
+    let mut broken = Vec::new();
+    for (flag, role) in SWITCHED {
+        let on = words.iter().any(|word| word == flag);
+        for kind in ["ClusterRole", "ClusterRoleBinding"] {
+            if rendered.get(kind, role).is_some() != on {
+                broken.push(format!("{kind} {role}: it should be there with {flag} and only then"));
+            }
+        }
+    }
+    broken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(flags: &str, roles: &[&str]) -> Rendered {
+        let mut text = format!(
+            "{{kind: Deployment, spec: {{template: {{spec: {{containers: [{{name: coordinator, args: [{flags}]}}]}}}}}}}}"
+        );
+        for kind in roles {
+            text += &format!(
+                "\n---\n{{kind: {kind}, metadata: {{name: muster-coordinator-leader-worker-sets}}}}"
+            );
+        }
+        Rendered::read(&text).unwrap()
+    }
+
+    #[test]
+    fn a_flag_and_its_permissions_come_together() {
+        let (on, both) = ("--leader-worker-sets=true", ["ClusterRole", "ClusterRoleBinding"]);
+        for (flags, roles, broken) in [
+            ("", &both[..0], 0),
+            (on, &both[..], 0),
+            (on, &both[..1], 1),
+            (on, &both[..0], 2),
+            ("", &both[..], 2),
+        ] {
+            assert_eq!(switched(&rendered(flags, roles)).len(), broken, "{flags} {roles:?}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use regex::Regex;
 use super::{cell, code, head, root, row, source};
 
 /// Where they are said.
-const PARTS: [(&str, &[&str]); 5] = [
+const PARTS: [(&str, &[&str]); 6] = [
     (
         "Rank tables",
         &["coordinator/src/ranktables/conditions.rs", "coordinator/src/ranktables/events.rs"],
@@ -20,6 +20,7 @@ const PARTS: [(&str, &[&str]); 5] = [
             "coordinator/src/workloads/modelserving/tables.rs",
         ],
     ),
+    ("LeaderWorkerSet", &["coordinator/src/workloads/lws/events.rs"]),
     ("DIJob", &["coordinator/dijob/src/api.rs", "coordinator/dijob/src/names.rs"]),
     (
         "Scheduling",

@@ -35,6 +35,8 @@ use super::service::Service;
 use super::{Seen, World};
 
 const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
+const LEADER_WORKER_SETS: &str =
+    include_str!("../../../deploy/coordinator/leader-worker-sets.yaml");
 const WEBHOOKS: [&str; 3] = [
     include_str!("../../../deploy/coordinator/webhook.yaml"),
     include_str!("../../../deploy/coordinator/webhook-dijob.yaml"),
@@ -80,6 +82,8 @@ pub struct Choices {
     pub streams: hub::Settings,
     /// The longest pause of agents between tries to reach a coordinator.
     pub pause: Option<Duration>,
+    /// Whether LeaderWorkerSets become ModelServings.
+    pub leader_worker_sets: bool,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
     /// Whether trainers report their progress.
@@ -127,6 +131,7 @@ impl Default for Choices {
                 patience: Duration::from_secs(2),
                 ..dijob::Settings::default()
             },
+            leader_worker_sets: false,
             reports: false,
             placement: muster_scheduling::Settings::default(),
             admission: Rules::default(),
@@ -146,7 +151,7 @@ impl World {
         count: usize,
         settings: Choices,
     ) -> anyhow::Result<()> {
-        self.install().await.context("the coordinators' permissions")?;
+        self.install(&settings).await.context("the coordinators' permissions")?;
         let folder = self.folder().join("hub");
         std::fs::create_dir_all(&folder)?;
         let coordinators = Coordinators {
@@ -175,15 +180,17 @@ impl World {
         self.install_webhook().await
     }
 
-    async fn install(&self) -> anyhow::Result<()> {
+    async fn install(&self, settings: &Choices) -> anyhow::Result<()> {
         for name in [NAMESPACE, muster_ranktable::NAMESPACE] {
             let object =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             self.create_if_missing(object).await?;
         }
-        let documents: Vec<Value> = serde_saphyr::from_multiple(RBAC)?;
-        for document in documents {
-            self.create_if_missing(document).await?;
+        let more = settings.leader_worker_sets.then_some(LEADER_WORKER_SETS);
+        for text in [RBAC].into_iter().chain(more) {
+            for document in serde_saphyr::from_multiple::<Value>(text)? {
+                self.create_if_missing(document).await?;
+            }
         }
         let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
         for folder in ["crds", "templates"] {
@@ -360,6 +367,7 @@ impl Coordinators {
             injection,
             streams,
             pause: _,
+            leader_worker_sets,
             mut dijob,
             reports,
             placement,
@@ -386,6 +394,7 @@ impl Coordinators {
             template_namespace: muster_ranktable::NAMESPACE.to_owned(),
             injection,
             ranktable,
+            leader_worker_sets,
             dijob,
             placement,
             admission,

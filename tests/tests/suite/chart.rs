@@ -112,6 +112,7 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "di-server",
         "scheduler-config",
         "feature-gates",
+        "leader-worker-sets",
         "runtime-finalizer",
         "default-scheduler",
         "scheduler-shard",

@@ -181,6 +181,10 @@ fn counted() -> Result<String> {
     jobs.wrote("any", "any");
     jobs.failed("any");
     jobs.register(&mut registry, "muster_dijob", "DIJobs");
+    let sets = ObjectMetrics::default();
+    sets.wrote("any", "any");
+    sets.failed("any");
+    sets.register(&mut registry, "muster_leaderworkerset", "LeaderWorkerSets");
     let server = server::Metrics::default();
     server.answered("any", 200, std::time::Duration::ZERO);
     let any = server::metrics::Replica { role: "any" };

@@ -16,9 +16,11 @@ use kube::Discovery;
 use kube::api::{Api, DeleteParams, PostParams};
 use muster_tests::World;
 use muster_tests::world::Seen;
+use muster_tests::world::coordinators::Choices;
 use muster_tests::world::people;
 use serde_json::{Value, json};
 
+use super::leaderworkerset;
 use lists::{AGENT, COORDINATOR, CTL, Question, READS, TENANT, WRITES};
 
 /// Our own namespace.
@@ -186,6 +188,27 @@ async fn a_coordinator_may_write_what_is_listed_and_nothing_else() -> Result<()>
             let more = &own - &found;
             // Without a name, as a list of names does not restrict creation.
             same(&more, spread(&[("create", "coordination.k8s.io/leases")]), &known)
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_of_leader_worker_sets_may_apply_their_servings_beside_that_and_nothing_else()
+-> Result<()> {
+    let choices = Choices { leader_worker_sets: true, ..Choices::default() };
+    World::new()
+        .strict(true)
+        .coordinators(1)
+        .choices(choices)
+        .run(async |world| {
+            world.create_if_missing(leaderworkerset::definition()).await?;
+            let coordinator = Who::account(OWN, "muster-coordinator");
+            let (allowed, refused) = lists::LEADER_WORKER_SETS;
+            coordinator.ask(world, allowed, refused).await?;
+            let known = resources(world).await?;
+            let found = coordinator.all(world, &known, WRITES, "").await?;
+            let listed = [lists::COORDINATOR_WRITES, lists::LEADER_WORKER_SET_WRITES].concat();
+            same(&found, spread(&listed), &known)
         })
         .await
 }

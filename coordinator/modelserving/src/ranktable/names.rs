@@ -5,3 +5,6 @@ pub const RANKTABLE_LEVEL: [&str; 2] = ["muster.dev/ranktable-level", "kthena.io
 
 /// Annotation of a ModelServing: what a role is to its table, `role-instance` or `role-name`.
 pub const RANKTABLE_SCOPE: [&str; 2] = ["muster.dev/ranktable-scope", "kthena.io/ranktable-scope"];
+
+/// All annotations that ask for rank tables begin like this.
+pub const RANKTABLE_PREFIXES: [&str; 2] = ["muster.dev/ranktable-", "kthena.io/ranktable-"];

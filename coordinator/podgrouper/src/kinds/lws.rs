@@ -4,6 +4,8 @@ mod segments;
 
 use std::sync::Arc;
 
+use muster_modelserving::shape::Shape;
+
 use super::{int32, number};
 use crate::base::Context;
 use crate::draft::{Draft, Least, SubGroup};
@@ -20,7 +22,7 @@ const WORKERS: &str = "workers";
 pub(super) fn group(
     cx: &Context<'_>,
     top: &Object,
-    _: &[Arc<Object>],
+    owners: &[Arc<Object>],
 ) -> Result<Draft, GroupError> {
     let mut draft = cx.draft(top, &[])?;
     let root = top.root();
@@ -29,6 +31,8 @@ pub(super) fn group(
     let index = worker_index(cx)?;
     let least = match policy {
         "LeaderCreated" => size,
+        // A ModelServing creates workers together with their leader, whatever the policy says.
+        "LeaderReady" if owners.iter().any(|owner| is_serving(owner)) => size,
         "LeaderReady" => ready(cx, size),
         other => {
             return Err(root.error(
@@ -64,6 +68,12 @@ fn size(top: &Object) -> Result<i32, GroupError> {
         return Err(root.error(Class::LwsSizeInvalid, &SIZE, detail, "write a number above 0"));
     }
     int32(size, top, &root.at(&SIZE))
+}
+
+/// Whether the pods are those of a ModelServing that was made of the LeaderWorkerSet.
+fn is_serving(owner: &Object) -> bool {
+    owner.kind() == muster_modelserving::api::KIND
+        && Shape::of(owner.api_version()) == Some(Shape::Kthena)
 }
 
 fn is_leader(cx: &Context<'_>) -> bool {

@@ -138,6 +138,28 @@ fn no_group_of_leader_and_workers_asks_for_more_pods_than_there_are() {
     }
 }
 
+#[test]
+fn pods_of_a_set_that_became_a_serving_wait_for_each_other_whatever_its_start_policy() {
+    let spec = |policy: &str| json!({"startupPolicy": policy, "leaderWorkerTemplate": {"size": 3}});
+    for policy in ["LeaderCreated", "LeaderReady"] {
+        let set = object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "l", spec(policy));
+        let mut serving =
+            object("workload.serving.volcano.sh/v1alpha1", "ModelServing", "l", json!({}));
+        serving["metadata"]["ownerReferences"] = json!([reference(&set)]);
+        for (worker, part) in [("0", "leader"), ("2", "workers")] {
+            let labels = json!({"leaderworkerset.sigs.k8s.io/worker-index": worker,
+                "leaderworkerset.sigs.k8s.io/group-index": "1"});
+            let member = pod("l-1", labels, Some(&serving));
+            let outcome = grouped(&[member, serving.clone(), set.clone()]).unwrap();
+            let group = outcome.pod_group.unwrap();
+            assert_eq!(group["spec"]["minMember"], 3, "{policy} {worker}");
+            assert!(group["metadata"]["name"].as_str().unwrap().ends_with("-group-1"));
+            let marks = outcome.pod.unwrap().labels;
+            assert!(marks.values().any(|value| value == part), "{marks:?}");
+        }
+    }
+}
+
 /// Knows only what was read before.
 struct Reader {
     all: Given,

@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::core::ObjectMeta;
 use muster_api::kind;
+use muster_api::kind::RawObject;
 use muster_modelserving::api::{self, ModelServing};
 use muster_modelserving::seen::PodGroupApi;
 use muster_modelserving::shape::{self, Shape, Unreadable};
@@ -93,6 +94,28 @@ kind!(
     "podgroups"
 );
 
+// === impl KthenaServing ===
+
+impl RawObject for KthenaServing {
+    fn object(&self) -> Value {
+        self.0.object(Shape::Kthena)
+    }
+}
+
+// === impl Body ===
+
+impl Body {
+    /// All of the object, with its kind.
+    fn object(&self, shape: Shape) -> Value {
+        let mut object = serde_json::to_value(self).unwrap_or_default();
+        if let Some(object) = object.as_object_mut() {
+            object.insert("kind".to_owned(), api::KIND.into());
+            object.insert("apiVersion".to_owned(), shape.api_version().into());
+        }
+        object
+    }
+}
+
 // === impl WatchedServing ===
 
 impl WatchedServing {
@@ -122,12 +145,8 @@ impl WatchedServing {
 
     /// The one form that is worked on.
     pub fn read(&self) -> Result<ModelServing, Unreadable> {
-        let mut body = serde_json::to_value(self.body()).unwrap_or_default();
-        if let Some(body) = body.as_object_mut() {
-            body.insert("kind".to_owned(), api::KIND.into());
-            body.insert("apiVersion".to_owned(), self.shape().api_version().into());
-        }
-        shape::Serving::read(&body).map(shape::Serving::into_model_serving)
+        let object = self.body().object(self.shape());
+        shape::Serving::read(&object).map(shape::Serving::into_model_serving)
     }
 
     /// Whom events are about.

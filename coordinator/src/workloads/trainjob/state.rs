@@ -20,8 +20,7 @@ use tokio::time::Instant;
 use super::absence::SnapshotAbsence;
 use super::caches::{Caches, read_job_set};
 use super::owned::{CONFIG_MAP, KindId, SECRET};
-use super::same;
-use crate::workloads::Key;
+use crate::workloads::{Key, same};
 use muster_api::kind::RawObject as _;
 use muster_runtime::overlay::{Newest, ObjectVersion, Overlay};
 

@@ -21,6 +21,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const TRAINER: &str = "trainer.kubeflow.org";
 const KTHENA: &str = "workload.kthena.io";
+const SETS: &str = "leaderworkerset.x-k8s.io";
 const SCHEDULING: &str = "scheduling.run.ai";
 const LEASES: &str = "coordination.k8s.io";
 /// Any namespace that is not ours.
@@ -105,6 +106,9 @@ pub const COORDINATOR: Lists = (
         ("delete", TRAINER, "clustertrainingruntimes", "", "any"),
         ("patch", "diengine.opendilab.org", "dijobs", ANY, "any"),
         ("patch", KTHENA, "modelservings", ANY, "any"),
+        ("create", "workload.serving.volcano.sh", "modelservings", ANY, ""),
+        ("patch", "workload.serving.volcano.sh", "modelservings", ANY, "any"),
+        ("patch", SETS, "leaderworkersets/status", ANY, "any"),
         ("delete", SCHEDULING, "queues", "", "any"),
         (
             "patch",
@@ -151,6 +155,31 @@ pub const COORDINATOR_WRITES: &[(&str, &str)] = &[
     ("create patch update", "scheduling.run.ai/podgroups"),
     ("create patch update delete", "scheduling.volcano.sh/podgroups"),
     ("create", "authentication.k8s.io/tokenreviews"),
+];
+
+/// What `--leader-worker-sets` needs beside that, and what it leaves alone.
+pub const LEADER_WORKER_SETS: Lists = (
+    &[
+        ("patch", SETS, "leaderworkersets/status", ANY, "any"),
+        ("create", "workload.serving.volcano.sh", "modelservings", ANY, ""),
+        ("patch", "workload.serving.volcano.sh", "modelservings", ANY, "any"),
+        // Discovery does not show it.
+        ("update", SETS, "leaderworkersets/finalizers", ANY, "any"),
+    ],
+    &[
+        ("create", SETS, "leaderworkersets", ANY, ""),
+        ("patch", SETS, "leaderworkersets", ANY, "any"),
+        ("delete", SETS, "leaderworkersets", ANY, "any"),
+        ("update", SETS, "leaderworkersets/status", ANY, "any"),
+        ("delete", "workload.serving.volcano.sh", "modelservings", ANY, "any"),
+        ("patch", KTHENA, "modelservings", ANY, "any"),
+    ],
+);
+
+/// Everything that it writes beside that.
+pub const LEADER_WORKER_SET_WRITES: &[(&str, &str)] = &[
+    ("create patch", "workload.serving.volcano.sh/modelservings"),
+    ("patch", "leaderworkerset.x-k8s.io/leaderworkersets/status"),
 ];
 
 pub const CTL: Lists = (
