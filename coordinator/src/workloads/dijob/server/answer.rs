@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::DiServer;
 use super::admit::Caller;
 use super::forward::Unheard;
-use super::handed::{Content, HEADER, PURPOSE, UnprovenError};
+use super::handed::{Content, HEADER, PURPOSE, Proofs, UnprovenError};
 use super::view::Seen;
 use crate::workloads::Key;
 use muster_runtime::election::Leadership;
@@ -50,6 +50,8 @@ pub(super) struct Asked {
     pub caller: Caller,
     /// By another coordinator.
     pub handed: bool,
+    /// Its proof of that.
+    proof: Option<u128>,
     /// Room for a large body.
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -162,6 +164,7 @@ impl DiServer {
         };
         let mut asked = Asked {
             handed: false,
+            proof: None,
             caller: Caller { source: peer, token: bearer(&parts.headers) },
             method: parts.method.as_str().to_owned(),
             path: parts.uri.path().to_owned(),
@@ -173,20 +176,25 @@ impl DiServer {
             asked.handed = true;
             if self.settings.trust != Trust::Anyone {
                 // A coordinator of another version, or one that has not seen a new authority, asks again until it is right.
-                asked.caller.source = self.believe(header, &asked).map_err(|error| {
+                let (source, proof) = self.believe(header, &asked).map_err(|error| {
                     unavailable(format!("{peer} is not believed about its caller: {error}"))
                 })?;
+                (asked.caller.source, asked.proof) = (source, Some(proof));
             }
         }
         Ok(asked)
     }
 
     /// The address that a coordinator says its caller has.
-    fn believe(&self, header: &HeaderValue, asked: &Asked) -> Result<IpAddr, UnprovenError> {
+    fn believe(
+        &self,
+        header: &HeaderValue,
+        asked: &Asked,
+    ) -> Result<(IpAddr, u128), UnprovenError> {
         let header = header.to_str().map_err(|_| UnprovenError::Missing)?;
         let key = self.certificates.shared_secret(PURPOSE).ok_or(UnprovenError::Wrong)?;
         let now = jiff::Timestamp::now();
-        self.proofs.caller(header, &key, &asked.content(), now)
+        Proofs::caller(header, &key, &asked.content(), now)
     }
 
     /// The right to write, if it comes back to us in time.
@@ -262,6 +270,9 @@ impl DiServer {
             .map_err(|_| unavailable("other requests of this job took too long: try again"))?;
         // What the API server has added may be of another job.
         timeout_at(until, self.admit(writer, &seen, who, &mut granted)).await.map_err(late)??;
+        if let Some(proof) = asked.proof.filter(|_| route.writes()) {
+            self.proofs.spend(proof).map_err(|error| unavailable(error.to_string()))?;
+        }
         Ok((server::begin(&seen, &self.jobs.make, &request, rand::random()), locked))
     }
 }

@@ -26,7 +26,7 @@ const SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// A proof counts once. It is remembered for as long as it could count again.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
-/// Proofs that are remembered: five hundred a second. Above that the leader asks to try again.
+/// Proofs that are remembered: five hundred writes a second that count. Above that the leader asks to try again.
 const MOST_REMEMBERED: usize = 65_536;
 
 /// What is proved with the address: all that the request says.
@@ -110,14 +110,13 @@ impl Default for Proofs {
 }
 
 impl Proofs {
-    /// The caller that such a header tells of, if a coordinator says so, of this request, now, and for the first time.
+    /// The caller that such a header tells of, if a coordinator says so of this request and now; and what this proof is called.
     pub fn caller(
-        &self,
         header: &str,
         key: &[u8; 32],
         content: &Content<'_>,
         now: Timestamp,
-    ) -> Result<IpAddr, UnprovenError> {
+    ) -> Result<(IpAddr, u128), UnprovenError> {
         let mut words = header.split(' ');
         let mut word = || words.next().ok_or(UnprovenError::Missing);
         if word()? != "v1" {
@@ -134,12 +133,15 @@ impl Proofs {
         if now.duration_since(at).abs() > SKEW {
             return Err(UnprovenError::Old);
         }
-        let mut known = self.0.lock();
-        let seen = Instant::now();
-        if known.get(&nonce, seen).is_some() || !known.put(nonce, (), REMEMBERED, seen) {
-            return Err(UnprovenError::Used);
-        }
-        caller.parse().map_err(|_| UnprovenError::Wrong)
+        let caller = caller.parse().map_err(|_| UnprovenError::Wrong)?;
+        Ok((caller, nonce))
+    }
+
+    /// Lets this proof count, once. Only requests that count come so far: strangers use up no room.
+    pub fn spend(&self, proof: u128) -> Result<(), UnprovenError> {
+        let (mut known, now) = (self.0.lock(), Instant::now());
+        let is_new = known.get(&proof, now).is_none() && known.put(proof, (), REMEMBERED, now);
+        is_new.then_some(()).ok_or(UnprovenError::Used)
     }
 }
 
@@ -171,9 +173,9 @@ mod tests {
         let (caller, now): (IpAddr, _) = ("10.0.0.1".parse().unwrap(), Timestamp::UNIX_EPOCH);
         let header = content().prove(&KEY, caller, 1, now);
         let check = |header: &str, key: &[u8; 32], content: &Content<'_>, now| {
-            Proofs::default().caller(header, key, content, now)
+            Proofs::caller(header, key, content, now)
         };
-        assert_eq!(check(&header, &KEY, &content(), now), Ok(caller));
+        assert_eq!(check(&header, &KEY, &content(), now), Ok((caller, 1)));
         let wrong = Err(UnprovenError::Wrong);
         assert_eq!(check(&header, &[8; 32], &content(), now), wrong, "another key");
         for other in [
@@ -188,7 +190,7 @@ mod tests {
         let forged = header.replace("10.0.0.1", "10.0.0.2");
         assert_eq!(check(&forged, &KEY, &content(), now), wrong, "another caller");
         for (late, expected) in
-            [(60, Ok(caller)), (61, Err(UnprovenError::Old)), (-61, Err(UnprovenError::Old))]
+            [(60, Ok((caller, 1))), (61, Err(UnprovenError::Old)), (-61, Err(UnprovenError::Old))]
         {
             let then = now + SignedDuration::from_secs(late);
             assert_eq!(check(&header, &KEY, &content(), then), expected, "{late} s later");
@@ -200,8 +202,8 @@ mod tests {
             assert_eq!(check(odd, &KEY, &content(), now), wrong, "{odd}");
         }
         let proofs = Proofs::default();
-        assert_eq!(proofs.caller(&header, &KEY, &content(), now), Ok(caller));
-        let again = proofs.caller(&header, &KEY, &content(), now);
-        assert_eq!(again, Err(UnprovenError::Used));
+        assert_eq!(proofs.spend(1), Ok(()));
+        assert_eq!(proofs.spend(1), Err(UnprovenError::Used));
+        assert_eq!(proofs.spend(2), Ok(()));
     }
 }
