@@ -59,6 +59,26 @@ fn message(said: &Value) -> &str {
     said["message"].as_str().unwrap_or_default()
 }
 
+/// What coordinators alone know.
+fn secret(world: &World) -> Result<[u8; 32]> {
+    let leader = world.coordinators()?.leader().context("nobody leads")?;
+    leader.coordinator().certificates().shared_secret(PURPOSE).context("there is no authority yet")
+}
+
+/// What a coordinator with this secret would say of the caller of a request for replicas.
+fn prove(body: &str, secret: &[u8; 32], caller: IpAddr, nonce: u128) -> String {
+    let (token, body) = ("", body.as_bytes());
+    let content = Content { method: "POST", path: REPLICAS, query: "", token, body };
+    content.prove(secret, caller, nonce, Timestamp::now())
+}
+
+/// Asks the leader for replicas, as a coordinator does that hands the request on.
+async fn handed(world: &World, body: &str, proof: &str) -> Result<(u16, Value)> {
+    let (header, leader) = (HeaderName::from_static(HEADER), servers(world)?.0);
+    let mut caller = Caller::new(leader).await?.with_header(header, proof.to_owned());
+    caller.ask("POST", REPLICAS, body.to_owned()).await
+}
+
 /// There is nothing but the coordinator of the job.
 async fn is_alone(world: &World, job: &str) -> Result<()> {
     let pods = super::names(&world.pods(&selector(job)).await?);
@@ -129,26 +149,9 @@ async fn only_a_coordinator_is_believed_about_the_address_of_its_caller() -> Res
                 address(world, "mine-coordinator").await?,
                 address(world, "other-coordinator").await?,
             ];
-            let leader = world.coordinators()?.leader().context("nobody leads")?;
-            let server = leader.coordinator().addresses().di_server;
-            let key =
-                leader.coordinator().certificates().shared_secret(PURPOSE).context("no key")?;
-            let (body, header) = (one(world, "mine"), HeaderName::from_static(HEADER));
-            let content = Content {
-                method: "POST",
-                path: REPLICAS,
-                query: "",
-                token: "",
-                body: body.as_bytes(),
-            };
-            let prove = |key: &[u8; 32], caller: IpAddr, nonce| {
-                content.prove(key, caller, nonce, Timestamp::now())
-            };
-            let ask = async |proof: &str| {
-                let mut caller =
-                    Caller::new(server).await?.with_header(header.clone(), proof.to_owned());
-                caller.ask("POST", REPLICAS, body.clone()).await
-            };
+            let (key, body) = (secret(world)?, one(world, "mine"));
+            let prove = |key: &[u8; 32], caller, nonce| prove(&body, key, caller, nonce);
+            let ask = async |proof: &str| handed(world, &body, proof).await;
             let good = prove(&key, pods[0], 1);
             for forged in [
                 "1",
@@ -173,6 +176,35 @@ async fn only_a_coordinator_is_believed_about_the_address_of_its_caller() -> Res
             let (status, said) = ask(&good).await?;
             ensure!(status == 503 && message(&said).contains("was used before"), "{said}");
             assert_eq!(world.pods(&selector("mine")).await?.len(), 2);
+            Ok(())
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_is_known_by_its_address_before_the_watch_has_shown_it() -> Result<()> {
+    World::new()
+        .nodes(1)
+        .coordinators(1)
+        .run(async |world| {
+            let wire = Wire::new();
+            world.add_coordinator_with(|client| wire.client(client)).await?;
+            world.coordinators_mut()?.end(0).await?;
+            running(world, "first", "Running").await?;
+            wire.freeze("/pods");
+            world.create_object(super::job("early", "Running")).await?;
+            let caller = world
+                .until("the address of its coordinator", async || {
+                    let found = address(world, "early-coordinator").await;
+                    Ok(found.map_or_else(|error| Seen::NotYet(error.to_string()), Seen::Yes))
+                })
+                .await?;
+            let body = one(world, "early");
+            let (status, said) =
+                handed(world, &body, &prove(&body, &secret(world)?, caller, 1)).await?;
+            ensure!(status == 200, "{said}");
+            wire.thaw();
+            assert_eq!(world.pods(&selector("early")).await?.len(), 2);
             Ok(())
         })
         .await
