@@ -10,6 +10,7 @@ use muster_program::duration;
 use muster_program::log::LogFormat;
 
 use crate::ranktables::DeviceSource;
+use muster_dijob::server::Trust;
 use muster_scheduling::{Eviction, FaultPolicy};
 
 const EXAMPLES: &str =
@@ -89,6 +90,9 @@ pub struct Args {
     /// Where pods of DIJobs find that: HOST:PORT. Without it, the Service di-server of the coordinator's namespace
     #[arg(long, value_name = "HOST:PORT")]
     pub di_server_url: Option<String>,
+    /// Whose requests it takes
+    #[arg(long, value_enum, default_value_t)]
+    pub di_server_trust: DiServerTrust,
     /// The AggregatorConfig that aggregators are made from
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "di-system/aggregator-config", value_parser = key)]
     pub aggregator_config: String,
@@ -104,6 +108,9 @@ pub struct Args {
     /// The most replicas that one request of a DIJob may ask for
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub most_replicas: u32,
+    /// The most pods that a DIJob may have; who asks for more is refused
+    #[arg(long, value_name = "COUNT", default_value_t = muster_dijob::make::MOST_PODS as u32)]
+    pub most_job_pods: u32,
     /// How long pods of a DIJob may take to end
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub delete_grace_seconds: u32,
@@ -202,6 +209,16 @@ pub enum DdpPortMode {
     RankShifted,
 }
 
+/// Whose requests the DI server takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DiServerTrust {
+    /// Those from the address of a pod of the job, and those with the token of a user that may
+    #[default]
+    PodsAndTokens,
+    /// Everybody's, as with the DI orchestrator
+    Anyone,
+}
+
 /// Which TrainJobs keep the runtime that they name from being deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum RuntimeFinalizer {
@@ -229,6 +246,17 @@ pub enum Admission {
     Strict,
     /// What KAI refuses, and no more
     Kai,
+}
+
+// === impl DiServerTrust ===
+
+impl From<DiServerTrust> for Trust {
+    fn from(trust: DiServerTrust) -> Self {
+        match trust {
+            DiServerTrust::PodsAndTokens => Self::PodsAndTokens,
+            DiServerTrust::Anyone => Self::Anyone,
+        }
+    }
 }
 
 // === impl Gate ===

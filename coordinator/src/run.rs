@@ -160,7 +160,8 @@ impl Coordinator {
             wiring.progress(listener, &certificates)?;
         }
         let leadership = wiring.election(addresses.hub);
-        wiring.di_server(di_listener, caches.dijobs.clone(), leadership.clone())?;
+        let known = certificates.clone();
+        wiring.di_server(di_listener, caches.dijobs.clone(), leadership.clone(), known)?;
         let groups = Shown::default();
         wiring.registry.register_collector(Box::new(groups.clone()));
         let servings = modelserving::StatusView::default();

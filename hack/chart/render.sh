@@ -33,6 +33,10 @@ render_all() {
     check "values that an older chart did not have may be missing" render older muster-system --set agent.hostRoot=null
     check "an older chart's values leave the rule of runtimes as it was" renders older2 '--runtime-finalizer=referenced' --set trainjob.runtimeFinalizer=null
     check "off may be written without quotes" renders off '--runtime-finalizer=off' --set trainjob.runtimeFinalizer=false
+    check "an older chart's values leave the DI server strict" renders older3 '--di-server-trust=pods-and-tokens' --set dijob.trust=null
+    check "a strict DI server may be called by all pods" lacks strict 'controller-name: di-operator'
+    check "one that trusts anyone may be called by pods of DIJobs" renders anyone 'controller-name: di-operator' --set dijob.trust=anyone
+    check "unless somebody says who may" lacks named 'controller-name: di-operator' --set 'dijob.trust=anyone,networkPolicy.diServerFrom[0].podSelector.matchLabels.rl=yes'
     check "pods of TrainJobs are ours" renders ours '--default-scheduler=muster-scheduler'
     check "ModelServings without a scheduler are ours" renders serving 'default: muster-scheduler'
     check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true

@@ -64,6 +64,8 @@ pub struct World {
     coordinators: Option<Coordinators>,
     agents: Option<Agents>,
     folder: tempfile::TempDir,
+    /// What callers of the DI server show, once one has called.
+    di_token: tokio::sync::OnceCell<String>,
     /// Given back when it has ended.
     _room: Option<OwnedSemaphorePermit>,
 }
@@ -158,6 +160,7 @@ impl World {
             coordinators: None,
             agents: None,
             folder,
+            di_token: tokio::sync::OnceCell::new(),
             _room: room,
         };
         let started = async {

@@ -9,6 +9,10 @@ use crate::pod::{Pod, device};
 use crate::role::Role;
 use crate::{api, gang};
 
+/// The most pods of a job, by default: ten requests of the most replicas, and what a headless Service for each of them does not
+/// overload a cluster's DNS with.
+pub const MOST_PODS: usize = 10_000;
+
 /// How pods are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -26,6 +30,8 @@ pub struct Settings {
     pub rank_shifted: bool,
     /// The most replicas that one request may ask for.
     pub most_replicas: i64,
+    /// The most pods that a job may have when a request asks for more.
+    pub most_pods: usize,
 }
 
 /// What a request wants each replica to have. Nothing leaves what the template says.
@@ -68,6 +74,7 @@ impl Default for Settings {
             propagate_priority: true,
             rank_shifted: false,
             most_replicas: 1000,
+            most_pods: MOST_PODS,
         }
     }
 }

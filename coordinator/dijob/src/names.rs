@@ -11,6 +11,13 @@ pub const GPU: &str = "nvidia.com/gpu";
 /// Resources of this domain are devices too.
 pub const HUAWEI: &str = "huawei.com/";
 
+/// The audience of tokens that the DI server takes.
+pub const AUDIENCE: &str = "muster-di-server";
+/// The resource that a right to ask the DI server is on.
+pub const JOBS: &str = "dijobs";
+/// Its subresource, which only authorization knows.
+pub const REPLICAS: &str = "replicas";
+
 /// The container that gets port and resources.
 pub const CONTAINER: &str = "di-container";
 /// The port of a pod's own service.

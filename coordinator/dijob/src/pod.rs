@@ -1,6 +1,7 @@
 //! A pod: as it was seen, or as it is to be made.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use muster_kube::Quantity;
@@ -98,6 +99,35 @@ impl Pod {
             .into_iter()
             .flatten()
             .any(|one| one["type"] == "Ready" && one["status"] == "True")
+    }
+
+    /// Whether none of its containers will run again.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.phase(), "Succeeded" | "Failed")
+    }
+
+    /// Whether it may run by now.
+    pub fn is_on_a_node(&self) -> bool {
+        self.spec.get("nodeName").and_then(Value::as_str).is_some_and(|node| !node.is_empty())
+    }
+
+    /// Its addresses, as far as its kubelet has reported them.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.reported("podIP", "podIPs")
+    }
+
+    /// Whether it has no address of its own.
+    pub fn is_in_the_nodes_network(&self) -> bool {
+        let node: Vec<IpAddr> = self.reported("hostIP", "hostIPs").collect();
+        self.spec.get("hostNetwork").and_then(Value::as_bool) == Some(true)
+            || self.addresses().any(|address| node.contains(&address))
+    }
+
+    fn reported(&self, one: &str, all: &str) -> impl Iterator<Item = IpAddr> {
+        let list = self.status.get(all).and_then(Value::as_array).into_iter().flatten();
+        let all = list.filter_map(|entry| entry.get("ip")).chain(self.status.get(one));
+        let all = all.filter_map(|text| text.as_str()?.parse::<IpAddr>().ok());
+        all.map(|address| address.to_canonical())
     }
 
     fn container_statuses(&self) -> impl Iterator<Item = &Value> {

@@ -16,10 +16,12 @@ mod failed;
 mod plan;
 mod query;
 pub mod request;
+pub mod trust;
 pub mod view;
 pub mod work;
 
 pub use answer::{Answer, Replicas};
+pub use trust::Trust;
 pub use view::View;
 pub use work::{Next, Outcome, Work, Write};
 

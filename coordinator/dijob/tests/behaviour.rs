@@ -11,5 +11,7 @@ mod names;
 mod operator;
 #[path = "behaviour/server.rs"]
 mod server;
+#[path = "behaviour/trust.rs"]
+mod trust;
 #[path = "behaviour/world.rs"]
 mod world;

@@ -93,6 +93,7 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         propagate_priority: args.propagate_priority,
         rank_shifted: args.ddp_port_mode == DdpPortMode::RankShifted,
         most_replicas: i64::from(args.most_replicas),
+        most_pods: usize::try_from(args.most_job_pods).unwrap_or(usize::MAX),
     };
     let grace = args.delete_grace_seconds;
     let faults = Care {
@@ -151,7 +152,11 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         leader_worker_sets: args.leader_worker_sets,
         dijob: dijob::Settings { make, grace, ..dijob::Settings::default() },
         placement,
-        diserver: diserver::Settings { listen: args.di_server, ..diserver::Settings::default() },
+        diserver: diserver::Settings {
+            listen: args.di_server,
+            trust: args.di_server_trust.into(),
+            ..diserver::Settings::default()
+        },
         identity: lead::identity(&args.identity),
         lease: args.lease,
         takeover_margin: args.takeover_margin,

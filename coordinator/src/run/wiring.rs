@@ -246,9 +246,10 @@ impl Wiring {
         listener: TcpListener,
         caches: dijob::Caches,
         leadership: watch::Receiver<Leadership>,
+        certificates: Certificates,
     ) -> anyhow::Result<()> {
         let (client, jobs) = (self.client.clone(), self.settings.dijob.clone());
-        let parts = server::Parts { caches, client, leadership, jobs };
+        let parts = server::Parts { caches, client, leadership, jobs, certificates };
         let port = listener.local_addr()?.port();
         let server = DiServer::new(parts, self.settings.diserver.clone(), port);
         server.metrics().register(&mut self.registry);

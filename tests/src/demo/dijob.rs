@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
+use muster_dijob::names;
 use serde_json::{Value, json};
 
 use super::narrator::Narrator;
@@ -16,15 +17,18 @@ use super::story::wait;
 use super::table::{WIDTH, cut, table};
 use crate::World;
 use crate::world::Seen;
-use crate::world::dijob::selector;
+use crate::world::dijob::{ACCOUNT, selector};
 use crate::world::jobset::phase;
 
 const MANIFEST: &str = include_str!("../../../docs/examples/dijob.yaml");
 const NAME: &str = "cartpole";
 const INDENT: usize = 8;
+/// Where the coordinator finds its token, in its container.
+const TOKEN: &str = "var/run/secrets/di-server/token";
 
 /// Shows it. An error if the job does not succeed.
 pub(super) async fn run(narrator: &mut Narrator, world: &World) -> anyhow::Result<()> {
+    world.may_ask(ACCOUNT, &["create", "delete", "get"]).await?;
     world.create_object(manifest()?).await?;
     narrator.step("submitting docs/examples/dijob.yaml: a DI-engine job");
     narrator
@@ -86,7 +90,15 @@ fn manifest() -> anyhow::Result<Value> {
     let program = program.to_str().context("the path of this program is no text")?;
     let template = &mut job["spec"]["coordinator"]["template"];
     template["metadata"] = json!({"annotations": {muster_sandbox::kubelet::names::EXEC: "true"}});
-    template["spec"]["containers"][0]["command"] = json!([program, "--play-coordinator"]);
+    let spec = &mut template["spec"];
+    spec["containers"][0]["command"] = json!([program, "--play-coordinator"]);
+    // A process of this machine calls from no pod's address: it shows a token, as somebody does who asks by hand.
+    spec["serviceAccountName"] = json!(ACCOUNT);
+    let (folder, file) = TOKEN.rsplit_once('/').context("no path")?;
+    spec["containers"][0]["volumeMounts"] =
+        json!([{"name": "di-server", "mountPath": format!("/{folder}")}]);
+    spec["volumes"] = json!([{"name": "di-server", "projected": {"sources": [
+        {"serviceAccountToken": {"audience": names::AUDIENCE, "path": file}}]}}]);
     Ok(job)
 }
 
@@ -100,20 +112,22 @@ pub(super) fn play() -> ExitCode {
 
 fn asked() -> anyhow::Result<()> {
     let env = |name: &str| std::env::var(name).with_context(|| name.to_owned());
+    // Containers start in their root directory.
+    let token = std::fs::read_to_string(TOKEN).with_context(|| TOKEN.to_owned())?;
     let (server, namespace) = (env("KUBERNETES_SERVER_URL")?, env("KUBERNETES_POD_NAMESPACE")?);
     let name = env("KUBERNETES_POD_NAME")?;
     let body = json!({"namespace": namespace, "coordinator": name,
         "collectors": {"replicas": 2, "cpus": "0.1", "memory": "32Mi"}, "learners": {"replicas": 1, "cpus": "0.1"}});
-    let made = ask(&server, "POST", "/v1alpha1/replicas", &body.to_string())?;
+    let made = ask((&server, &token), "POST", "/v1alpha1/replicas", &body.to_string())?;
     print_line("asked for 2 collectors and 1 learner:");
     addresses(&made).iter().for_each(|address| print_line(&format!("  {address}")));
     let target = format!("/v1alpha1/replicas?namespace={namespace}&coordinator={name}");
-    let seen = ask(&server, "GET", &target, "{}")?;
+    let seen = ask((&server, &token), "GET", &target, "{}")?;
     ensure!(count(&seen, "collectors") == 2 && count(&seen, "learners") == 1, "not all: {seen}");
     // A moment of training.
     std::thread::sleep(Duration::from_secs(2));
     let body = json!({"namespace": namespace, "coordinator": name, "collectors": {"replicas": 1}});
-    let gone = ask(&server, "DELETE", "/v1alpha1/replicas", &body.to_string())?;
+    let gone = ask((&server, &token), "DELETE", "/v1alpha1/replicas", &body.to_string())?;
     print_line("gave a collector back:");
     addresses(&gone).iter().for_each(|address| print_line(&format!("  {address}")));
     print_line("trained");
@@ -135,14 +149,19 @@ fn addresses(said: &Value) -> Vec<String> {
 }
 
 /// Asks as DI-engine does: a body with every method, and no Content-Type. The data of the answer.
-fn ask(server: &str, method: &str, target: &str, body: &str) -> anyhow::Result<Value> {
+fn ask(
+    (server, token): (&str, &str),
+    method: &str,
+    target: &str,
+    body: &str,
+) -> anyhow::Result<Value> {
     let mut stream =
         TcpStream::connect(server).with_context(|| format!("the DI server at {server}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let length = body.len();
     write!(
         stream,
-        "{method} {target} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{method} {target} HTTP/1.1\r\nHost: {server}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

@@ -2,6 +2,7 @@
 //!
 //! Each has a runtime of its own, so that one can end as a `kill -9` ends it: nothing is given back, nothing is said.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use muster_coordinator::ranktables::{self, Timeouts};
 use muster_coordinator::run::{Coordinator, Settings};
 use muster_coordinator::workloads::dijob;
 use muster_coordinator::workloads::dijob::server::{self, Peers};
+use muster_dijob::server::Trust;
 use muster_hub::{self as hub, Hub};
 use muster_pipeline::in_use::HoldRule;
 use muster_program::log::LogLevel;
@@ -86,6 +88,10 @@ pub struct Choices {
     pub leader_worker_sets: bool,
     /// How DIJobs are looked after.
     pub dijob: dijob::Settings,
+    /// Whose requests the DI server takes.
+    pub di_trust: Trust,
+    /// Where it listens.
+    pub di_server: IpAddr,
     /// Whether trainers report their progress.
     pub reports: bool,
     /// How pods are placed.
@@ -132,6 +138,8 @@ impl Default for Choices {
                 ..dijob::Settings::default()
             },
             leader_worker_sets: false,
+            di_trust: Trust::default(),
+            di_server: Ipv4Addr::LOCALHOST.into(),
             reports: false,
             placement: muster_scheduling::Settings::default(),
             admission: Rules::default(),
@@ -369,6 +377,8 @@ impl Coordinators {
             pause: _,
             leader_worker_sets,
             mut dijob,
+            di_trust,
+            di_server,
             reports,
             placement,
             admission,
@@ -377,7 +387,7 @@ impl Coordinators {
             default_scheduler,
         } = self.settings.clone();
         dijob.make.server_url = self.di_servers.address().to_string();
-        let anywhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Settings {
             namespace: NAMESPACE.to_owned(),
             identity: election::identity(ACCOUNT),
@@ -402,7 +412,8 @@ impl Coordinators {
             runtime_holds,
             default_scheduler,
             diserver: server::Settings {
-                listen: anywhere,
+                listen: SocketAddr::new(di_server, 0),
+                trust: di_trust,
                 peers: self.peers.clone(),
                 ..server::Settings::default()
             },
@@ -410,7 +421,7 @@ impl Coordinators {
     }
 
     /// Where coordinators of DIJobs call: any of the coordinators answers.
-    pub fn di_server(&self) -> std::net::SocketAddr {
+    pub fn di_server(&self) -> SocketAddr {
         self.di_servers.address()
     }
 

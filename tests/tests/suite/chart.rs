@@ -110,6 +110,7 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "template-namespace",
         "agent-image",
         "di-server",
+        "di-server-trust",
         "scheduler-config",
         "feature-gates",
         "leader-worker-sets",

@@ -6,6 +6,7 @@ mod ding;
 mod doubt;
 mod gang;
 mod refusals;
+mod trust;
 
 use std::collections::BTreeSet;
 

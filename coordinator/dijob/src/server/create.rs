@@ -31,6 +31,9 @@ pub fn begin(
         }
     }
     let (_, job) = view::resolve(view, namespace, coordinator)?;
+    if collectors.count() > 0 || learners.count() > 0 {
+        view::unfinished(&job)?;
+    }
     let done = Replicas {
         namespace: namespace.clone(),
         coordinator: coordinator.clone(),
@@ -69,7 +72,16 @@ pub fn begin(
         Ok(units)
     };
     let units = prepared()?;
-    Ok(Work::new(Arc::clone(&job), done, "successfully create replicas", units, settings, seed))
+    let work =
+        Work::new(Arc::clone(&job), done, "successfully create replicas", units, settings, seed);
+    let (there, more, most) = (view::replicas(view, &job).len(), work.size(), settings.most_pods);
+    if more > 0 && there.saturating_add(more) > most {
+        return Err(Refusal::bad(format!(
+            "DIJob {} has {there} pods, and {more} more are asked for: at most {most} of one job",
+            job.full_name()
+        )));
+    }
+    Ok(work)
 }
 
 fn repeat(wanted: &Wanted, acts: Vec<Act>, field: Field) -> impl Iterator<Item = Unit> {

@@ -34,7 +34,7 @@ pub fn begin(
     }
     let known = |name: &String| -> Result<Option<Found>, Refusal> {
         match view::resolve(view, namespace, name) {
-            Ok(found) => Ok(Some(found)),
+            Ok(found) => view::unfinished(&found.1).map(|()| Some(found)),
             Err(_) if is_done(view, namespace, name, reporter.as_deref()) => Ok(None),
             Err(refusal) => Err(refusal),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::{DIJob, Template};
+use crate::api::{DIJob, Template, phase};
 use crate::make::Settings;
 use crate::pod::Pod;
 
@@ -46,6 +46,17 @@ pub fn resolve(
         return Err(Refusal::not_found(format!("coordinator {name} is owned by stale DIJob")));
     }
     Ok((pod, job))
+}
+
+/// Refuses to make pods for a job that has ended: nobody would delete them.
+pub fn unfinished(job: &DIJob) -> Result<(), Refusal> {
+    match job.phase() {
+        ended if phase::is_final(ended) => Err(Refusal::bad(format!(
+            "DIJob {} is {ended}: a job that has ended gets no replicas; create it anew",
+            job.full_name()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The pods of a job that are not on their way out, by name.

@@ -121,6 +121,11 @@ impl Work {
         self
     }
 
+    /// Begins with no further replica. The one that is being made or replaced is finished: half of it would be worse.
+    pub fn give_up(&mut self) {
+        self.units.clear();
+    }
+
     /// How many pods are going to be made or deleted at most.
     pub fn size(&self) -> usize {
         let steps = |unit: &Unit| match unit {

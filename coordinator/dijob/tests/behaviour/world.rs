@@ -69,9 +69,8 @@ impl World {
 
     /// Asks, does what is to be written, and hands the answer on.
     pub fn ask(&mut self, method: &str, path: &str, query: &str, body: &str) -> Answer {
-        self.seed += 1;
         let request = Request { method, path, query, body: body.as_bytes() };
-        let mut work = match server::begin(self, &self.settings, &request, self.seed) {
+        let mut work = match self.begin(&request) {
             Begun::Answer(answer) => return answer,
             Begun::Work(work) => work.marked("request-1"),
         };
@@ -83,7 +82,14 @@ impl World {
         }
     }
 
-    fn write(&mut self, write: Write) -> Outcome {
+    /// Begins with a request.
+    pub fn begin(&mut self, request: &Request<'_>) -> Begun {
+        self.seed += 1;
+        server::begin(self, &self.settings, request, self.seed)
+    }
+
+    /// Does a write.
+    pub fn write(&mut self, write: Write) -> Outcome {
         match write {
             Write::Delete(named, _) => {
                 assert_eq!(named.namespace, "rl");

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ::ring::hmac;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -17,6 +18,7 @@ use super::{Bundle, CertsError};
 pub struct Certificates {
     served: watch::Receiver<Option<Arc<CertifiedKey>>>,
     authorities: watch::Receiver<Option<Arc<str>>>,
+    secret: watch::Receiver<Option<hmac::Key>>,
 }
 
 /// The other end: changes what is served.
@@ -24,13 +26,16 @@ pub struct Certificates {
 pub struct CertificateSender {
     served: watch::Sender<Option<Arc<CertifiedKey>>>,
     authorities: watch::Sender<Option<Arc<str>>>,
+    secret: watch::Sender<Option<hmac::Key>>,
 }
 
 /// Certificates to come, and the end that changes them.
 pub fn certificates() -> (CertificateSender, Certificates) {
     let (served, seen) = watch::channel(None);
     let (authorities, trusted) = watch::channel(None);
-    (CertificateSender { served, authorities }, Certificates { served: seen, authorities: trusted })
+    let (secret, shared) = watch::channel(None);
+    let sender = CertificateSender { served, authorities, secret };
+    (sender, Certificates { served: seen, authorities: trusted, secret: shared })
 }
 
 // === impl CertificateSender ===
@@ -40,6 +45,9 @@ impl CertificateSender {
     pub fn serve(&self, bundle: &Bundle) -> Result<(), CertsError> {
         let contents = Contents::read(bundle)?;
         let trusted: Arc<str> = contents.authorities().into();
+        if let Some(key) = &contents.current.key {
+            self.secret.send_replace(Some(hmac::Key::new(hmac::HMAC_SHA256, key.serialized_der())));
+        }
         let served = Arc::new(contents.certificate.served);
         self.served.send_if_modified(|known| {
             let same = known.as_ref().is_some_and(|known| known.cert == served.cert);
@@ -79,6 +87,13 @@ impl Certificates {
     /// The authorities that clients are to trust, in PEM; none before there is a certificate.
     pub fn authorities(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.authorities.clone()
+    }
+
+    /// A secret that only programs know which may read the Secret: those that are coordinators. It is made of the key of the
+    /// authority that signs, and changes with it; each purpose has another one. None before there is a certificate.
+    pub fn shared_secret(&self, purpose: &str) -> Option<[u8; 32]> {
+        let key = self.secret.borrow().clone()?;
+        hmac::sign(&key, purpose.as_bytes()).as_ref().try_into().ok()
     }
 
     /// Settings of a TLS server that speaks these protocols, the first one best. They stay good when certificates

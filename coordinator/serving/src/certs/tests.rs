@@ -116,6 +116,24 @@ fn other_names_are_a_new_certificate_by_the_same_authority() {
 }
 
 #[test]
+fn coordinators_share_a_secret_for_each_purpose_as_long_as_their_authority_signs() {
+    let secret = |bundle: &Bundle, purpose: &str| {
+        let (sender, certificates) = serving::certificates();
+        assert_eq!(certificates.shared_secret(purpose), None, "there is no bundle yet");
+        sender.serve(bundle).unwrap();
+        certificates.shared_secret(purpose).unwrap()
+    };
+    let bundle = made(start());
+    let one = secret(&bundle, "one");
+    assert_eq!(secret(&bundle, "one"), one);
+    assert_ne!(secret(&bundle, "other"), one);
+    assert_ne!(secret(&made(start()), "one"), one, "another authority");
+    let mut renewed = Some(bundle);
+    settle(start(), &mut renewed, &Names::new(["localhost", "new.example.org"]));
+    assert_eq!(secret(&renewed.unwrap(), "one"), one, "another certificate");
+}
+
+#[test]
 fn a_name_that_is_none_is_an_error_that_says_so() {
     for name in ["", "a b", "ü.example", "a..b", &"x".repeat(64), "a/b"] {
         let error = remake(start(), &Names::new([name])).unwrap_err();

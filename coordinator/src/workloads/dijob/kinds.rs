@@ -90,9 +90,8 @@ fn read<T: for<'de> Deserialize<'de>>(body: &Body) -> Result<T, String> {
 /// Of a pod only this is looked at.
 pub fn trim_pod(pod: &mut JobPod) {
     pod.0.metadata.managed_fields = None;
-    pod.0
-        .status
-        .retain(|key, _| matches!(key.as_str(), "phase" | "conditions" | "containerStatuses"));
+    let read = ["phase", "conditions", "containerStatuses", "podIP", "podIPs", "hostIP", "hostIPs"];
+    pod.0.status.retain(|key, _| read.contains(&key.as_str()));
 }
 
 /// Of a node only this is looked at.

@@ -67,9 +67,9 @@ async fn a_coordinator_that_dies_while_it_makes_replicas_leaves_nothing_half_mad
                 world.until("its own service", async || settled(world, &job).await).await?;
                 guillotine.arm(Some((at, side)));
                 let (space, coordinator) = (space.clone(), format!("{job}-coordinator"));
-                let address = world.coordinators()?.di_server();
+                let (address, token) = (world.coordinators()?.di_server(), world.di_token().await?);
                 let asking = tokio::spawn(async move {
-                    let mut caller = Caller::new(address).await?;
+                    let mut caller = Caller::new(address).await?.with_token(&token);
                     let wanted = json!({"replicas": 1, "gpus": 16});
                     caller.create(&space, &coordinator, &json!({"replicas": 1}), &wanted).await
                 });

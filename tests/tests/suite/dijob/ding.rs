@@ -5,7 +5,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use muster_dijob::server::Trust;
 use muster_tests::World;
+use muster_tests::world::coordinators::Choices;
 use tokio::process::Command;
 
 use super::running;
@@ -99,6 +101,8 @@ async fn the_client_of_di_engine_lists_makes_replaces_and_deletes_replicas() -> 
     World::new()
         .nodes(1)
         .coordinators(1)
+        // It calls from this machine, not from a pod, and cannot send a token.
+        .choices(Choices { di_trust: Trust::Anyone, ..Choices::default() })
         .run(async |world| {
             running(world, "ding", "Running").await?;
             let address = world.coordinators()?.di_server().to_string();

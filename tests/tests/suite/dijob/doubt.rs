@@ -106,7 +106,8 @@ async fn a_server_that_has_not_seen_all_yet_asks_to_try_again() -> Result<()> {
             let number = world.add_coordinator_with(|client| wire.client(client)).await?;
             let all = world.coordinators()?;
             let new = all.iter().find(|one| one.number == number).context("it is gone")?;
-            let mut caller = Caller::new(new.coordinator().addresses().di_server).await?;
+            let caller = Caller::new(new.coordinator().addresses().di_server).await?;
+            let mut caller = caller.with_token(&world.di_token().await?);
             let space = world.namespace().to_owned();
             let (status, said) = caller.query(&space, "early-coordinator").await?;
             let text = said["message"].as_str().unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use anyhow::{Result, ensure};
 use kube::api::{Patch, PatchParams};
+use muster_dijob::server::Trust;
 use muster_tests::World;
 use muster_tests::world::coordinators::Choices;
-use muster_tests::world::dijob::selector;
+use muster_tests::world::dijob::{Caller, selector};
 use serde_json::{Value, json};
 
 use super::{job, running};
@@ -17,6 +18,8 @@ async fn what_makes_no_sense_is_refused_and_nothing_is_half_made() -> Result<()>
     // Other tests of a lasting cluster have made the one with the usual name.
     let mut choices = Choices::default();
     choices.dijob.make.aggregator_name = "not-made".to_owned();
+    // What the caller may is another test's.
+    choices.di_trust = Trust::Anyone;
     World::new()
         .nodes(1)
         .coordinators(1)
@@ -128,7 +131,7 @@ async fn what_makes_no_sense_is_refused_and_nothing_is_half_made() -> Result<()>
                 );
                 assert_eq!((&said["success"], &said["code"]), (&json!(false), &json!(1)));
             }
-            let mut caller = world.di_caller().await?;
+            let mut caller = Caller::new(world.coordinators()?.di_server()).await?;
             let none = asked(&space, good, json!({"replicas": -3}), json!({"replicas": 0}));
             let (status, said) = caller.ask("POST", REPLICAS, none).await?;
             ensure!(status == 200 && said["data"]["collectors"] == json!([]), "{said}");

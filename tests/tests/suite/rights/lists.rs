@@ -56,6 +56,7 @@ pub const AGENT: Lists = (
         ("create", "", "serviceaccounts/token", OWN, "muster-agent"),
         ("update", LEASES, "leases", OWN, "muster-coordinator"),
         ("create", "authentication.k8s.io", "tokenreviews", "", ""),
+        ("create", "authorization.k8s.io", "subjectaccessreviews", "", ""),
         ("create", "", "events", ANY, ""),
         ("create", RBAC, "clusterrolebindings", "", ""),
         ("patch", ADMISSION, "validatingadmissionpolicies", "", "muster-agent"),
@@ -81,6 +82,7 @@ pub const COORDINATOR: Lists = (
         ("update", SCHEDULING, "podgroups", ANY, "any"),
         ("create", "", "events", ANY, ""),
         ("create", "authentication.k8s.io", "tokenreviews", "", ""),
+        ("create", "authorization.k8s.io", "subjectaccessreviews", "", ""),
         ("update", LEASES, "leases", OWN, "muster-coordinator"),
         ("update", "", "secrets", OWN, "muster-coordinator-certs"),
         ("patch", ADMISSION, "mutatingwebhookconfigurations", "", "muster-coordinator"),
@@ -154,7 +156,7 @@ pub const COORDINATOR_WRITES: &[(&str, &str)] = &[
     ("create patch", "scheduling.run.ai/queues scheduling.x-k8s.io/podgroups"),
     ("create patch update", "scheduling.run.ai/podgroups"),
     ("create patch update delete", "scheduling.volcano.sh/podgroups"),
-    ("create", "authentication.k8s.io/tokenreviews"),
+    ("create", "authentication.k8s.io/tokenreviews authorization.k8s.io/subjectaccessreviews"),
 ];
 
 /// What `--leader-worker-sets` needs beside that, and what it leaves alone.
@@ -256,6 +258,7 @@ pub const TENANT: Lists = (
         ("patch", TRAINER, "trainjobs/status", HERE, "any"),
         ("patch", KTHENA, "modelservings/status", HERE, "any"),
         ("patch", "diengine.opendilab.org", "dijobs/status", HERE, "any"),
+        ("create", "diengine.opendilab.org", "dijobs/replicas", HERE, "any"),
         ("patch", SCHEDULING, "podgroups/status", HERE, "any"),
         ("create", SCHEDULING, "queues", "", ""),
         ("patch", TRAINER, "clustertrainingruntimes", "", "any"),

@@ -1,26 +1,38 @@
 //! One request, from bytes to bytes.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
+use hyper::body::Body as _;
 use muster_dijob::server::answer::{Body as Said, Refusal};
-use muster_dijob::server::{self, About, Answer, Begun, Route, View};
+use muster_dijob::server::trust::Subject;
+use muster_dijob::server::{self, About, Answer, Begun, Route, Trust, View};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use super::DiServer;
-use super::forward::{HANDED, Unheard};
+use super::admit::Caller;
+use super::forward::Unheard;
+use super::handed::{Content, HEADER, PURPOSE, Proofs, UnprovenError};
 use super::view::Seen;
 use crate::workloads::Key;
 use muster_runtime::election::Leadership;
+use muster_runtime::locks::Locked;
 use muster_runtime::writer::Writer;
 use muster_serving::body::{self, Unread};
 
 /// No body is larger.
 pub(super) const LARGEST_BODY: usize = 1024 * 1024;
+
+/// Larger bodies are few: only reports of very many pods are. So many of them are held at once.
+const LARGE_BODY: u64 = 64 * 1024;
+pub(super) const MOST_LARGE_BODIES: usize = 64;
 
 /// How long a request waits for somebody to lead.
 const NOBODY: Duration = Duration::from_secs(20);
@@ -34,16 +46,28 @@ pub(super) struct Asked {
     pub path: String,
     pub query: String,
     pub body: Bytes,
+    /// Who asks.
+    pub caller: Caller,
     /// By another coordinator.
     pub handed: bool,
+    /// Its proof of that.
+    proof: Option<u128>,
+    /// Room for a large body.
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 // === impl Asked ===
 
 impl Asked {
-    fn request(&self) -> server::Request<'_> {
+    pub(super) fn request(&self) -> server::Request<'_> {
         let Self { method, path, query, body, .. } = self;
         server::Request { method, path, query, body }
+    }
+
+    pub(super) fn content(&self) -> Content<'_> {
+        let Self { method, path, query, body, .. } = self;
+        let token = self.caller.token.as_deref().unwrap_or_default();
+        Content { method, path, query, token, body }
     }
 }
 
@@ -51,15 +75,15 @@ impl Asked {
 
 impl DiServer {
     /// The answer to a request.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Body>) -> Response {
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Body>, peer: IpAddr) -> Response {
         let since = Instant::now();
         let route = Route::of(request.method().as_str(), request.uri().path());
-        let answer = self.clone().said(route, request).await;
+        let answer = self.clone().said(route, request, peer).await;
         self.metrics.answered(word(route), answer.status, since.elapsed());
         response(answer)
     }
 
-    async fn said(self: Arc<Self>, route: Route, request: Request<Body>) -> Answer {
+    async fn said(self: Arc<Self>, route: Route, request: Request<Body>, peer: IpAddr) -> Answer {
         match route {
             Route::Health => return Answer::plain(200, ""),
             Route::Unknown if request.uri().path() == "/readyz" => return self.readiness(),
@@ -67,7 +91,7 @@ impl DiServer {
             Route::NotImplemented => return Answer::not_implemented(request.method().as_str()),
             Route::Query | Route::Create | Route::Delete | Route::Failed => {}
         }
-        let asked = match self.read(request).await {
+        let asked = match self.read(request, peer).await {
             Ok(asked) => asked,
             Err(refusal) => return refused(route, refusal),
         };
@@ -98,8 +122,10 @@ impl DiServer {
                 }
             }
         };
-        // Whoever hangs up does not stop what was begun: half of it would be worse.
-        let work = tokio::spawn(async move { self.work(route, &asked, writer).await });
+        // Whoever hangs up does not stop what is half done, which would be worse: it is finished, and nothing else is begun.
+        let gone = CancellationToken::new();
+        let _hangs_up = gone.clone().drop_guard();
+        let work = tokio::spawn(async move { self.work(route, &asked, writer, &gone).await });
         match work.await {
             Ok(answer) => answer,
             // This coordinator ends; another one goes on.
@@ -122,8 +148,16 @@ impl DiServer {
         }
     }
 
-    async fn read(&self, request: Request<Body>) -> Result<Asked, Refusal> {
+    async fn read(&self, request: Request<Body>, peer: IpAddr) -> Result<Asked, Refusal> {
         let (parts, body) = request.into_parts();
+        let is_large = body.size_hint().upper().is_none_or(|bytes| bytes > LARGE_BODY);
+        let room = match is_large.then(|| Arc::clone(&self.large_bodies).acquire_owned()) {
+            None => None,
+            Some(room) => match timeout(self.settings.patience, room).await {
+                Ok(Ok(room)) => Some(room),
+                _ => return Err(unavailable("too many large requests at once: try again")),
+            },
+        };
         let collected = timeout(self.settings.patience, body::read(body, LARGEST_BODY));
         let undecodable = |why: &str| Refusal::bad(format!("failed to decode request body: {why}"));
         let body = match collected.await {
@@ -132,14 +166,39 @@ impl DiServer {
             Ok(Err(Unread::Broken(error))) => return Err(undecodable(&error.to_string())),
             Err(_) => return Err(undecodable("it did not come in time")),
         };
-        let handed = parts.headers.contains_key(HANDED);
-        Ok(Asked {
-            handed,
+        let mut asked = Asked {
+            handed: false,
+            proof: None,
+            caller: Caller { source: peer, token: bearer(&parts.headers) },
             method: parts.method.as_str().to_owned(),
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().unwrap_or_default().to_owned(),
             body,
-        })
+            _room: room,
+        };
+        if let Some(header) = parts.headers.get(HEADER) {
+            asked.handed = true;
+            if self.settings.trust != Trust::Anyone {
+                // A coordinator of another version, or one that has not seen a new authority, asks again until it is right.
+                let (source, proof) = self.believe(header, &asked).map_err(|error| {
+                    unavailable(format!("{peer} is not believed about its caller: {error}"))
+                })?;
+                (asked.caller.source, asked.proof) = (source, Some(proof));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// The address that a coordinator says its caller has.
+    fn believe(
+        &self,
+        header: &HeaderValue,
+        asked: &Asked,
+    ) -> Result<(IpAddr, u128), UnprovenError> {
+        let header = header.to_str().map_err(|_| UnprovenError::Missing)?;
+        let key = self.certificates.shared_secret(PURPOSE).ok_or(UnprovenError::Wrong)?;
+        let now = jiff::Timestamp::now();
+        Proofs::caller(header, &key, &asked.content(), now)
     }
 
     /// The right to write, if it comes back to us in time.
@@ -167,34 +226,58 @@ impl DiServer {
         found.ok()?.ok().map(|leadership| leadership.clone())
     }
 
-    async fn work(&self, route: Route, asked: &Asked, writer: Writer) -> Answer {
+    async fn work(
+        &self,
+        route: Route,
+        asked: &Asked,
+        writer: Writer,
+        gone: &CancellationToken,
+    ) -> Answer {
         let until = Instant::now() + self.settings.longest;
-        let request = asked.request();
-        let about = server::about(&request);
-        let seen = match timeout_at(until, Seen::of(self, &writer, about.as_ref())).await {
-            Ok(Ok(seen)) => seen,
-            Ok(Err(error)) => return refused(route, unavailable(format!("{error}: try again"))),
-            Err(_) => {
-                let why = "the API server did not answer in time: try again";
-                return refused(route, unavailable(why));
+        let begun = gone.run_until_cancelled(self.begin(route, asked, &writer, until)).await;
+        match begun.unwrap_or_else(|| Err(unavailable("the caller has left"))) {
+            Err(refusal) => refused(route, refusal),
+            Ok((Begun::Answer(answer), _)) => answer,
+            Ok((Begun::Work(work), _locked)) => {
+                let id = uuid::Uuid::new_v4().simple().to_string();
+                self.perform(writer, work.marked(&id), &id, (until, gone)).await
             }
+        }
+    }
+
+    /// Begins with a request, if it counts. The job is locked until its work is done.
+    async fn begin(
+        &self,
+        route: Route,
+        asked: &Asked,
+        writer: &Writer,
+        until: Instant,
+    ) -> Result<(Begun, Vec<Locked<Key>>), Refusal> {
+        let late = |_| unavailable("the API server did not answer in time: try again");
+        let (request, mut granted) = (asked.request(), Vec::new());
+        // Strangers make us ask nobody for what they name.
+        let (known, subject) = (Seen::cached(self), Subject::of(&request));
+        let who = (&asked.caller, (route, &subject));
+        timeout_at(until, self.admit(writer, &known, who, &mut granted)).await.map_err(late)??;
+        let about = match &subject {
+            Subject::Pods(about) => Some(about),
+            _ => None,
         };
-        let jobs = match &about {
+        let seen = timeout_at(until, Seen::of(self, writer, about)).await.map_err(late)?;
+        let seen = seen.map_err(|error| unavailable(format!("{error}: try again")))?;
+        let jobs = match about {
             Some(about) if route.writes() => jobs_of(&seen, about),
             _ => BTreeSet::new(),
         };
-        let Ok(_locked) = timeout_at(until, self.locks.lock_all(jobs)).await else {
-            let why = "other requests of this job took too long: try again";
-            return refused(route, unavailable(why));
-        };
-        let begun = server::begin(&seen, &self.jobs.make, &request, rand::random());
-        match begun {
-            Begun::Answer(answer) => answer,
-            Begun::Work(work) => {
-                let id = uuid::Uuid::new_v4().simple().to_string();
-                self.perform(writer, work.marked(&id), &id, until).await
-            }
+        let locked = timeout_at(until, self.locks.lock_all(jobs)).await;
+        let locked = locked
+            .map_err(|_| unavailable("other requests of this job took too long: try again"))?;
+        // What the API server has added may be of another job.
+        timeout_at(until, self.admit(writer, &seen, who, &mut granted)).await.map_err(late)??;
+        if let Some(proof) = asked.proof.filter(|_| route.writes()) {
+            self.proofs.spend(proof).map_err(|error| unavailable(error.to_string()))?;
         }
+        Ok((server::begin(&seen, &self.jobs.make, &request, rand::random()), locked))
     }
 }
 
@@ -207,7 +290,14 @@ fn jobs_of(seen: &impl View, about: &About) -> BTreeSet<Key> {
     about.pods.iter().filter_map(job).collect()
 }
 
-fn unavailable(why: impl Into<String>) -> Refusal {
+/// The bearer token of a request.
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+pub(super) fn unavailable(why: impl Into<String>) -> Refusal {
     Refusal { status: 503, message: why.into(), data: None }
 }
 

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 
 use super::DiServer;
 use super::answer::Asked;
+use super::handed::{HEADER, PURPOSE};
 
 /// Where the servers of other coordinators are, by the addresses of their hubs, where they do not share a port. Copies
 /// share it.
@@ -37,9 +38,6 @@ const LARGEST: usize = 64 * 1024 * 1024;
 
 /// How much longer than a request may take its answer is waited for: half a replica is taken back after the end.
 const MARGIN: Duration = Duration::from_secs(10);
-
-/// Says that a request was handed on once: it is not handed on again.
-pub(super) const HANDED: &str = "muster-handed-on";
 
 // === impl Peers ===
 
@@ -70,11 +68,15 @@ impl DiServer {
         };
         let lost = || Unheard::Lost(format!("the leader at {address} does not answer"));
         let longest = self.settings.longest + MARGIN;
-        timeout(longest, hand(&address, asked)).await.unwrap_or_else(|_| Err(lost()))
+        let unready = || Unheard::Undone("this coordinator has no certificate yet".to_owned());
+        let key = self.certificates.shared_secret(PURPOSE).ok_or_else(unready)?;
+        let (source, now) = (asked.caller.source, jiff::Timestamp::now());
+        let proof = asked.content().prove(&key, source, rand::random(), now);
+        timeout(longest, hand(&address, asked, &proof)).await.unwrap_or_else(|_| Err(lost()))
     }
 }
 
-async fn hand(address: &str, asked: &Asked) -> Result<Answer, Unheard> {
+async fn hand(address: &str, asked: &Asked, proof: &str) -> Result<Answer, Unheard> {
     let why = |error: &dyn std::fmt::Display| format!("the leader at {address}: {error}");
     let undone = |error: &dyn std::fmt::Display| Unheard::Undone(why(error));
     let lost = |error: &dyn std::fmt::Display| Unheard::Lost(why(error));
@@ -87,17 +89,20 @@ async fn hand(address: &str, asked: &Asked) -> Result<Answer, Unheard> {
         "" => asked.path.clone(),
         query => format!("{}?{query}", asked.path),
     };
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(asked.method.as_str())
         .uri(target)
         .header(header::HOST, address)
-        .header(HANDED, "1")
-        .body(Full::new(Bytes::clone(&asked.body)))
-        .map_err(|error| undone(&error))?;
+        .header(HEADER, proof);
+    if let Some(token) = &asked.caller.token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let request =
+        request.body(Full::new(Bytes::clone(&asked.body))).map_err(|error| undone(&error))?;
     let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
     let status = response.status().as_u16();
     if status == 503 {
-        return Err(undone(&"it does not lead any more"));
+        return Err(undone(&"it does not lead, or asks to try again"));
     }
     let body = Limited::new(Body::new(response.into_body()), LARGEST).collect().await;
     let body = body.map_err(|error| lost(&error))?.to_bytes();

@@ -8,6 +8,7 @@ use muster_dijob::pod::Pod;
 use muster_dijob::role::Role;
 use muster_dijob::server::{Answer, Next, Outcome, Work, Write};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::DiServer;
 use super::metrics::Replica;
@@ -27,15 +28,18 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 // === impl DiServer ===
 
 impl DiServer {
-    /// Does all of it; the answer.
+    /// Does all of it, or until the caller has left; the answer.
     pub(super) async fn perform(
         &self,
         mut writer: Writer,
         mut work: Work,
         request: &str,
-        until: Instant,
+        (until, gone): (Instant, &CancellationToken),
     ) -> Answer {
         loop {
+            if gone.is_cancelled() {
+                work.give_up();
+            }
             let write = match work.advance() {
                 Next::Done(answer) => return answer,
                 Next::Write(write) => write,

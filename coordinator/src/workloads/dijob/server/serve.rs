@@ -1,5 +1,6 @@
 //! Connections: how many, for how long.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ impl DiServer {
                     (listener.accept().await, slot)
                 } => accepted,
             };
-            let (Ok((stream, _)), Ok(slot)) = accepted else {
+            let (Ok((stream, peer)), Ok(slot)) = accepted else {
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             };
@@ -40,7 +41,8 @@ impl DiServer {
             let (server, stop) = (Arc::clone(&self), stop.clone());
             tasks.spawn(async move {
                 server.metrics.connections.inc();
-                server.clone().converse(stream, stop).await;
+                // A listener of both families writes IPv4 as IPv6.
+                server.clone().converse(stream, peer.ip().to_canonical(), stop).await;
                 server.metrics.connections.dec();
                 drop(slot);
             });
@@ -50,7 +52,7 @@ impl DiServer {
     }
 
     /// One connection, until its end.
-    async fn converse(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+    async fn converse(self: Arc<Self>, stream: TcpStream, peer: IpAddr, stop: CancellationToken) {
         let mut builder = auto::Builder::new(TokioExecutor::new()).http1_only();
         builder
             .http1()
@@ -62,7 +64,8 @@ impl DiServer {
             hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
                 let server = Arc::clone(&own);
                 async move {
-                    Ok::<_, std::convert::Infallible>(server.answer(request.map(Body::new)).await)
+                    let answer = server.answer(request.map(Body::new), peer).await;
+                    Ok::<_, std::convert::Infallible>(answer)
                 }
             });
         let mut served = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));

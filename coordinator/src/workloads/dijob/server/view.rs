@@ -38,7 +38,7 @@ impl<'a> Seen<'a> {
         writer: &Writer,
         about: Option<&About>,
     ) -> Result<Self, WriteError> {
-        let mut seen = Self { server, jobs: Mutex::default(), aggregator: None };
+        let mut seen = Self::cached(server);
         let Some(About { namespace, pods, aggregator }) = about else { return Ok(seen) };
         // Who asks need not be known; nothing is looked at after another one that is not.
         for (place, name) in pods.iter().enumerate() {
@@ -57,6 +57,32 @@ impl<'a> Seen<'a> {
         Ok(seen)
     }
 
+    /// What the caches know.
+    pub fn cached(server: &'a DiServer) -> Self {
+        Self { server, jobs: Mutex::default(), aggregator: None }
+    }
+
+    /// Asks the API server for a pod; the cache knows from here on how it is.
+    pub async fn look_up(
+        &self,
+        writer: &Writer,
+        namespace: &Namespace,
+        name: &Name,
+    ) -> Result<(), WriteError> {
+        let api = raw_pods(writer, namespace);
+        let found = look(writer, &api, name).await?.and_then(read::<Pod>);
+        // Pods without these labels are never in the cache.
+        let ours = |pod: &Pod| {
+            pod.label(label::GROUP) == api::GROUP
+                && pod.label(label::CONTROLLER) == label::CONTROLLER_VALUE
+                && pod.job().is_some()
+        };
+        if let Some(pod) = found.filter(ours) {
+            self.server.caches.cache.made(pod);
+        }
+        Ok(())
+    }
+
     /// Whether there is this pod. If so it and its job are known from here on.
     async fn find(
         &self,
@@ -66,24 +92,18 @@ impl<'a> Seen<'a> {
     ) -> Result<bool, WriteError> {
         let cache = &self.server.caches.cache;
         if cache.pod(namespace, name).is_none() {
-            let api = raw_pods(writer, namespace);
-            let found = look(writer, &api, name).await?.and_then(read::<Pod>);
-            // Pods without these labels are never in the cache.
-            let ours = |pod: &Pod| {
-                pod.label(label::GROUP) == api::GROUP
-                    && pod.label(label::CONTROLLER) == label::CONTROLLER_VALUE
-                    && pod.job().is_some()
-            };
-            if let Some(pod) = found.filter(ours) {
-                cache.made(pod);
-            }
+            self.look_up(writer, namespace, name).await?;
         }
         let Some(pod) = cache.pod(namespace, name) else { return Ok(false) };
+        let jobs = &self.server.caches.jobs;
+        let known = |name: &Name| jobs.named(namespace, name)?.0.metadata.uid.clone();
+        // The name of an owner is what somebody has written.
         if let Some(owner) = pod.job()
-            && self.job(namespace, &owner.name).is_none_or(|job| job.uid() != owner.uid)
+            && let Ok(name) = Name::parse(&owner.name)
+            && known(&name).as_ref() != Some(&owner.uid)
         {
             let api = raw::<Job>(writer, namespace);
-            let found = look(writer, &api, &owner.name).await?.and_then(read::<Job>);
+            let found = look(writer, &api, &name).await?.and_then(read::<Job>);
             if let Some(job) = found.and_then(|job| job.read().ok()) {
                 let key = Key::new(namespace.as_str(), &owner.name);
                 self.jobs.lock().insert(key, Arc::new(job));
