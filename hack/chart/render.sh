@@ -98,6 +98,7 @@ refuse_all() {
 /agent/hostRoot|agent.hostRoot=host
 /webhooks/failurePolicy|webhooks.failurePolicy=Maybe
 /webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
+/webhooks/clientCaConfigMap|webhooks.clientCaConfigMap=Not_A_Name
 /image/pullPolicy|image.pullPolicy=Sometimes
 /tables/namespace|tables.namespace=Not_A_Name
 /monitoring/serviceMonitor/interval|monitoring.serviceMonitor.interval=often

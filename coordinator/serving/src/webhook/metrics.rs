@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_program::connections::CloseReason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -53,8 +54,8 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics under their names.
-    pub fn register(&self, registry: &mut Registry) {
+    /// Registers the metrics under their names; `closed` counts connections that the server closed to have room.
+    pub fn register(&self, registry: &mut Registry, closed: Family<CloseReason, Counter>) {
         let registry = registry.sub_registry_with_prefix("muster_webhook");
         registry.register(
             "requests",
@@ -67,6 +68,11 @@ impl Metrics {
             self.duration.clone(),
         );
         registry.register("connections", "Connections", self.connections.clone());
+        registry.register(
+            "closed_connections",
+            "Connections that the server closed or refused so that others have room",
+            closed,
+        );
     }
 
     /// How many requests at a path ended so.
