@@ -13,6 +13,7 @@ mod suite {
     mod dijob;
     mod docs;
     mod faults;
+    mod flood;
     mod jobset;
     mod logs;
     mod modelserving;

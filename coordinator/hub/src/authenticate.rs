@@ -346,9 +346,9 @@ mod tests {
         };
         let (answers, (good, took)) = tokio::join!(flooded, good);
         assert_eq!((good, took), (Ok("n1".to_owned()), Duration::ZERO));
-        let turned_away = answers
-            .into_iter()
-            .filter(|answer| answer.as_ref().is_err_and(|why| why.to_string().contains("same source")));
+        let turned_away = answers.into_iter().filter(|answer| {
+            answer.as_ref().is_err_and(|why| why.to_string().contains("same source"))
+        });
         assert_eq!(turned_away.count(), 1000 - MOST_REVIEWS_OF_SOURCE - MOST_WAITING_OF_SOURCE);
     }
 }

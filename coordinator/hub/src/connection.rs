@@ -43,7 +43,8 @@ impl BoundedSocket {
         (gauge, ended): (Gauge, Counter),
     ) -> Self {
         gauge.inc();
-        let (closed, check) = (Box::pin(open.closer().cancelled_owned()), Box::pin(tokio::time::sleep(limit)));
+        let (closed, check) =
+            (Box::pin(open.closer().cancelled_owned()), Box::pin(tokio::time::sleep(limit)));
         Self { socket, open, closed, limit, check, ended, gauge }
     }
 

@@ -188,8 +188,7 @@ impl Hub {
         let peers = Arc::new(Semaphore::new(settings.most_peers));
         let state = State { role, registry: Registry::default(), queues: HashMap::new() };
         let connections = Connections::new(settings.connection_limits());
-        let metrics =
-            Metrics { closed_connections: connections.closed(), ..Metrics::default() };
+        let metrics = Metrics { closed_connections: connections.closed(), ..Metrics::default() };
         let inner = Inner {
             settings,
             state: Mutex::new(state),

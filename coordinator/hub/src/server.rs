@@ -116,11 +116,7 @@ impl Hub {
     }
 
     /// What is said to an agent. What it says itself and nobody hears, `unheard`, ends with that.
-    fn outgoing(
-        &self,
-        queue: Arc<Queue>,
-        unheard: Option<Streaming<v1::FromAgent>>,
-    ) -> Outgoing {
+    fn outgoing(&self, queue: Arc<Queue>, unheard: Option<Streaming<v1::FromAgent>>) -> Outgoing {
         let metrics = self.inner.metrics.clone();
         let state = (Writer(queue), unheard);
         Box::pin(futures::stream::unfold(state, move |(writer, unheard)| {

@@ -41,10 +41,10 @@ use tokio_util::sync::CancellationToken;
 
 use muster_hub::Hub;
 use muster_program::heartbeat::Heartbeats;
-use muster_runtime::{Environment, ReconcileMetrics};
 use muster_runtime::events::Events;
 use muster_runtime::reflector::Watch;
 use muster_runtime::writer::Writer;
+use muster_runtime::{Environment, ReconcileMetrics};
 
 pub use fault::FaultPolicy;
 pub use metrics::Metrics;

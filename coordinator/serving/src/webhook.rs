@@ -24,7 +24,6 @@ use json_patch::Patch;
 use kube::core::DynamicObject;
 use kube::core::admission::AdmissionRequest;
 use muster_program::connections::Connections;
-use prometheus_client::registry::Registry;
 
 use metrics::Metrics;
 use server::WebhookSettings;
@@ -103,9 +102,10 @@ impl Answer {
 impl Webhooks {
     /// A server without webhooks.
     pub fn new() -> Self {
-        let (handlers, metrics) = (BTreeMap::new(), Metrics::default());
         let settings = WebhookSettings::default();
-        Self { handlers, metrics, settings, connections: Connections::new(settings.connections) }
+        let connections = Connections::new(settings.connections);
+        let metrics = Metrics { closed_connections: connections.closed(), ..Metrics::default() };
+        Self { handlers: BTreeMap::new(), metrics, settings, connections }
     }
 
     /// Asks this handler what is asked at this path.
@@ -137,17 +137,14 @@ impl Webhooks {
     /// With other limits.
     #[must_use]
     pub fn limited(self, settings: WebhookSettings) -> Self {
-        Self { settings, connections: Connections::new(settings.connections), ..self }
+        let connections = Connections::new(settings.connections);
+        let metrics = Metrics { closed_connections: connections.closed(), ..self.metrics };
+        Self { settings, connections, metrics, ..self }
     }
 
     /// What it counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
-    }
-
-    /// Registers all that it counts.
-    pub fn register(&self, registry: &mut Registry) {
-        self.metrics.register(registry, self.connections.closed());
     }
 }
 

@@ -447,7 +447,7 @@ impl Wiring {
                 seeing.rules(&seen).visible_devices(request)
             })
             .on(admission::PODS, move |request| judging.rules(&others).pod(request));
-        hooks.register(&mut self.registry);
+        hooks.metrics().register(&mut self.registry);
         let alpn: [&[u8]; 2] = [b"h2", b"http/1.1"];
         let tls = match self.settings.webhook_client_ca.as_deref() {
             Some(file) => {

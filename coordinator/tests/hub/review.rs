@@ -65,6 +65,10 @@ async fn the_api_says_which_node_a_token_is_bound_to() {
     clock.advance(Duration::from_secs(3600));
     let fresh = Reviewer::new(sandbox.client(), accounts());
     assert_eq!(fresh.authenticate(&good, SOURCE).await.unwrap_err().reason(), "token-refused");
-    assert_eq!(reviewer.authenticate(&good, SOURCE).await.as_deref(), Ok("n1"), "asked a moment ago");
+    assert_eq!(
+        reviewer.authenticate(&good, SOURCE).await.as_deref(),
+        Ok("n1"),
+        "asked a moment ago"
+    );
     sandbox.stop().await;
 }

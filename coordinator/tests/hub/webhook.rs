@@ -268,8 +268,7 @@ fn hurried(patience: Duration) -> WebhookSettings {
 /// As shipped, with room for few: what the API server waits for at most, and so many connections and requests.
 fn crowded(most: usize) -> WebhookSettings {
     let settings = WebhookSettings::default();
-    let connections =
-        ConnectionLimits { most, most_per_source: most / 2, ..settings.connections };
+    let connections = ConnectionLimits { most, most_per_source: most / 2, ..settings.connections };
     WebhookSettings { connections, most_requests: 4, most_requests_per_source: 2, ..settings }
 }
 

@@ -173,9 +173,11 @@ impl Connections {
         })
     }
 
-    /// The next caller of a listener that is let in.
+    /// The next caller of a listener that is let in. Nobody is lost when this is dropped before it returns.
     pub async fn accept(&self, listener: &TcpListener) -> (TcpStream, OpenConnection) {
         loop {
+            // A listener that is never out of callers would let in one after the other before any of them is read.
+            tokio::task::yield_now().await;
             match listener.accept().await {
                 Ok((socket, address)) => {
                     let Some(open) = self.admit(Source::of(address.ip())) else { continue };

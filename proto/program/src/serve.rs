@@ -103,7 +103,9 @@ async fn whole(
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
-    let body = match timeout(connection.limits().body, axum::body::to_bytes(body, LARGEST_LEVEL)).await {
+    let body = match timeout(connection.limits().body, axum::body::to_bytes(body, LARGEST_LEVEL))
+        .await
+    {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
             let text = format!("a body has at most {LARGEST_LEVEL} bytes\n");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use muster_agent::link::LinkStatus;
-use muster_proto::names;
+use muster_agent::names;
 use muster_tests::World;
 use muster_tests::world::coordinators::Running;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -100,7 +100,7 @@ async fn agents_are_heard_while_the_hub_is_flooded() -> Result<()> {
         .nodes(1)
         .agents()
         .run(async |world| {
-            let node = world.node_names()?.into_iter().next().context("no node")?;
+            let node = world.agents()?.iter().next().context("no agent")?.0.clone();
             let mut tokens = Vec::new();
             for _ in 0..8 {
                 // Each is new to the hub, and has to be reviewed.

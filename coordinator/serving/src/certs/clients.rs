@@ -166,7 +166,9 @@ mod tests {
         let file = folder.path().join("ca.crt");
         let error = ClientAuthorities::read(&file).unwrap_err().to_string();
         assert!(error.contains("ca.crt") && error.contains("PEM"), "{error}");
-        for text in ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        for text in
+            ["", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+        {
             std::fs::write(&file, text).unwrap();
             assert!(ClientAuthorities::read(&file).is_err(), "{text:?}");
         }

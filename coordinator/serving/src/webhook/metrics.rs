@@ -38,6 +38,8 @@ pub struct Metrics {
     pub duration: Family<Path, Histogram, fn() -> Histogram>,
     /// Connections, those that still shake hands too.
     pub connections: Gauge,
+    /// Connections that were closed or refused so that others have room.
+    pub closed_connections: Family<CloseReason, Counter>,
 }
 
 // === impl Metrics ===
@@ -49,13 +51,14 @@ impl Default for Metrics {
             requests: Family::default(),
             duration: Family::new_with_constructor(histogram),
             connections: Gauge::default(),
+            closed_connections: Family::default(),
         }
     }
 }
 
 impl Metrics {
-    /// Registers the metrics under their names; `closed` counts connections that the server closed to have room.
-    pub fn register(&self, registry: &mut Registry, closed: Family<CloseReason, Counter>) {
+    /// Registers the metrics under their names.
+    pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("muster_webhook");
         registry.register(
             "requests",
@@ -71,7 +74,7 @@ impl Metrics {
         registry.register(
             "closed_connections",
             "Connections that the server closed or refused so that others have room",
-            closed,
+            self.closed_connections.clone(),
         );
     }
 

@@ -145,9 +145,8 @@ async fn ask(
     reading.finish();
     let _working = connection.working();
     let slot = shared.slots.take(connection.source()).await;
-    let _slot = slot.map_err(|error| {
-        RequestError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error)
-    })?;
+    let _slot =
+        slot.map_err(|error| RequestError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error))?;
     review::ask(answerer, &body).await.map_err(|error| {
         let (code, outcome) = match error {
             Unanswered::Malformed(_) => (StatusCode::BAD_REQUEST, "malformed"),
@@ -221,8 +220,7 @@ mod tests {
     #[test]
     fn a_caller_that_takes_its_time_is_sent_away_well_before_the_api_server_gives_up() {
         let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(SHIPPED).unwrap();
-        let webhooks =
-            documents.iter().filter_map(|one| one["webhooks"].as_array()).flatten();
+        let webhooks = documents.iter().filter_map(|one| one["webhooks"].as_array()).flatten();
         let shipped = webhooks.map(|one| one["timeoutSeconds"].as_u64().unwrap()).min().unwrap();
         let shipped = Duration::from_secs(shipped);
         let WebhookSettings { connections, request, .. } = WebhookSettings::default();

@@ -185,7 +185,11 @@ impl Quiet {
         }
     }
 
-    fn change(&mut self, source: Source, change: impl FnOnce(&mut BTreeMap<u64, Id>) -> bool) -> bool {
+    fn change(
+        &mut self,
+        source: Source,
+        change: impl FnOnce(&mut BTreeMap<u64, Id>) -> bool,
+    ) -> bool {
         let own = self.sources.entry(source).or_default();
         if let Some(rank) = rank(source, own) {
             self.order.remove(&rank);

@@ -49,11 +49,7 @@ pub(super) async fn answer(
 
 impl Reports {
     /// Takes a report; what was understood of it.
-    async fn take(
-        &self,
-        request: Request,
-        connection: &Connection,
-    ) -> Result<Report, Refused> {
+    async fn take(&self, request: Request, connection: &Connection) -> Result<Report, Refused> {
         let path = request.uri().path();
         let place = match request.method() {
             &Method::POST => Place::of_path(path),
