@@ -38,6 +38,8 @@ render_all() {
     check "with Kthena's compatibility volcano is one of our names" renders kthena '--scheduler-name=volcano' --set modelserving.kthenaCompatibility=true
     check "and stays the default of the definition" renders kthena2 'default: volcano' --set modelserving.kthenaCompatibility=true
     check "who keeps another scheduler gets no default" lacks keeps '--default-scheduler|default: muster' --set scheduler.default=false
+    check "webhooks ask for a client certificate" renders client '--webhook-client-ca=/etc/muster/webhook-client/ca.crt' --set webhooks.clientCaConfigMap=webhook-client-ca
+    check "and do not by default" lacks no-client 'webhook-client'
     check "the package holds what the folder links to" packaged
 }
 
