@@ -125,7 +125,7 @@ impl Agent {
         let deliverer = wiring.deliver(&pods, &pods_listed);
         let named = wiring.named(&inventory, &server_id);
         let link = wiring.link(&deliverer, &named, &held, heard);
-        let Wiring { registry, stop, mut parts, .. } = wiring;
+        let Wiring { registry, heartbeats, stop, mut parts, .. } = wiring;
         let status = Status {
             node,
             started: jiff::Timestamp::now(),
@@ -138,6 +138,7 @@ impl Agent {
             problems,
             registry: Arc::new(registry),
             log,
+            heartbeats,
         };
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         if let Some(listener) = listener {

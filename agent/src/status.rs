@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use muster_program::answer;
+use muster_program::heartbeat::Heartbeats;
 use muster_program::log::LogLevel;
 use muster_proto::device::Inventory;
 use muster_proto::pod::PodDevices;
@@ -50,6 +51,8 @@ pub struct Status {
     pub registry: Arc<Registry>,
     /// The log level.
     pub log: LogLevel,
+    /// Whether parts are alive.
+    pub heartbeats: Heartbeats,
 }
 
 /// All of it at one moment.
@@ -130,13 +133,17 @@ impl Status {
                 "/metrics",
                 get(async |State(status): State<Self>| answer::metrics(&status.registry)),
             )
-            .route("/healthz", get(async || "ok\n"))
+            .route("/healthz", get(health))
             .route("/readyz", get(ready))
             .route("/loglevel", get(level).put(set_level))
             .fallback(async || (StatusCode::NOT_FOUND, "see /\n"))
             .layer(axum::extract::DefaultBodyLimit::max(answer::LARGEST_LEVEL))
             .with_state(self)
     }
+}
+
+async fn health(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {
+    answer::health(&status.heartbeats, query.as_deref(), String::new)
 }
 
 async fn page(State(status): State<Status>) -> Response {

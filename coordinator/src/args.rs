@@ -51,12 +51,18 @@ pub struct Args {
     /// Where agents reach this very coordinator: https://HOST:PORT. Without it, made of the pod's address
     #[arg(long, value_name = "URL", env = "MUSTER_HUB_ADDRESS")]
     pub hub_address: Option<String>,
+    /// Connections of agents from one IPv4 address or one /64 of IPv6, at most; more than there are nodes behind one address translation
+    #[arg(long, value_name = "COUNT", default_value_t = 8192, value_parser = at_least_one)]
+    pub hub_connections_per_source: usize,
     /// The pod's address
     #[arg(long, value_name = "IP", env = "POD_IP", hide = true)]
     pub pod_ip: Option<std::net::IpAddr>,
     /// Where webhooks are served
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:9443")]
     pub webhooks: SocketAddr,
+    /// Authorities in PEM: webhooks answer only callers whose certificate one of them has signed. Without it, whoever reaches the port
+    #[arg(long, value_name = "FILE")]
+    pub webhook_client_ca: Option<PathBuf>,
     /// Where status page, JSON, metrics and probes are served
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:9640")]
     pub listen: SocketAddr,
@@ -287,6 +293,14 @@ fn name_or_none(text: &str) -> Result<String, NameError> {
 
 fn key(text: &str) -> Result<String, NameError> {
     text.parse::<ObjectKey>().map(|key| key.to_string())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(_) => Err(format!("{text:?} is no count")),
+    }
 }
 
 fn account(text: &str) -> Result<String, String> {

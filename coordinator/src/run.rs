@@ -9,6 +9,7 @@
 //! starts anew. What only the leader does begins with the lease and ends before it does.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ pub struct Settings {
     pub streams: hub::Settings,
     /// Where webhooks are served.
     pub webhooks: SocketAddr,
+    /// The authorities that sign what the API server shows to webhooks; none: it shows nothing.
+    pub webhook_client_ca: Option<PathBuf>,
     /// Where status is served.
     pub listen: SocketAddr,
     /// Where trainers report their progress, if they may.
@@ -179,9 +182,10 @@ impl Coordinator {
             jobs: jobs.clone(),
             rules,
             placement,
+            heartbeats: wiring.heartbeats.clone(),
         });
         let ready = wiring.ready(&caches, &certificates);
-        let Wiring { settings, registry, stop, mut parts, .. } = wiring;
+        let Wiring { settings, registry, stop, mut parts, heartbeats, ages, .. } = wiring;
         let status = Status {
             identity: settings.identity,
             started: jiff::Timestamp::now(),
@@ -195,6 +199,8 @@ impl Coordinator {
             scheduling,
             registry: Arc::new(registry),
             log,
+            heartbeats,
+            ages,
         };
         let serving =
             muster_program::serve::serve(status_listener, status.clone().router(), stop.clone());

@@ -1,13 +1,15 @@
 //! What can be asked about a running coordinator: a page for people, JSON, metrics, probes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
 use muster_program::answer;
+use muster_program::heartbeat::Heartbeats;
 use muster_program::log::LogLevel;
 use muster_program::serve::Caller;
 use prometheus_client::registry::Registry;
@@ -21,6 +23,7 @@ use crate::workloads::trainjob::status_view::JobLine;
 use crate::workloads::{dijob, modelserving, trainjob};
 use muster_hub::Hub;
 use muster_runtime::election::Leadership;
+use muster_runtime::reflector::WatchAges;
 use muster_scheduling::status_view::Configuration;
 
 mod page;
@@ -52,6 +55,10 @@ pub struct Status {
     pub registry: Arc<Registry>,
     /// The log level, which callers on the node can change.
     pub log: LogLevel,
+    /// Whether parts and the loops in them are alive.
+    pub heartbeats: Heartbeats,
+    /// How old what is known of the cluster is.
+    pub ages: WatchAges,
 }
 
 /// All of it at one moment.
@@ -174,7 +181,7 @@ impl Status {
                 "/metrics",
                 get(async |State(status): State<Self>| answer::metrics(&status.registry)),
             )
-            .route("/healthz", get(async || "ok\n"))
+            .route("/healthz", get(health))
             .route("/readyz", get(ready))
             .route(
                 "/loglevel",
@@ -188,6 +195,11 @@ impl Status {
 
 async fn page(State(status): State<Status>) -> Response {
     answer::page(page::render(&status.snapshot()))
+}
+
+async fn health(State(status): State<Status>, RawQuery(query): RawQuery) -> Response {
+    let ages = || status.ages.describe(Instant::now());
+    answer::health(&status.heartbeats, query.as_deref(), ages)
 }
 
 async fn ready(State(status): State<Status>) -> Response {

@@ -51,6 +51,8 @@ render_all() {
     check "agents run there where a value says so" lacks there 'node-role' --set agent.controlPlane=true
     check "late writes of a deposed coordinator are refused" renders late 'kind: Lease'
     check "no policies where the API server knows none" lacks policies 'ValidatingAdmissionPolicy' --set admissionPolicy.enabled=false
+    check "webhooks ask for a client certificate" renders client '--webhook-client-ca=/etc/muster/webhook-client/ca.crt' --set webhooks.clientCaConfigMap=webhook-client-ca
+    check "and do not by default" lacks no-client 'webhook-client'
     check "the package holds what the folder links to" packaged
 }
 
@@ -112,6 +114,7 @@ refuse_all() {
 /agent/controlPlane|agent.controlPlane=no
 /webhooks/failurePolicy|webhooks.failurePolicy=Maybe
 /webhooks/timeoutSeconds|webhooks.timeoutSeconds=60
+/webhooks/clientCaConfigMap|webhooks.clientCaConfigMap=Not_A_Name
 /image/pullPolicy|image.pullPolicy=Sometimes
 /modelserving/leaderWorkerSets|modelserving.leaderWorkerSets=sometimes
 /tables/namespace|tables.namespace=Not_A_Name

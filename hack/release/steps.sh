@@ -1,12 +1,13 @@
 # The steps of hack/release/run, in order. Each has a line that says what it is (step_says), a function that does it (step_NAME), a
 # reason why it cannot run here, if there is one (step_why_not), and a filter that picks from what it printed (step_facts).
 # shellcheck shell=bash disable=SC2034
-STEPS=(busy seeds peers fuzz bench)
+STEPS=(busy seeds flood peers fuzz bench)
 
 step_says() {
     case $1 in
     busy) echo "cargo test --workspace, ${MUSTER_BUSY_RUNS:-10} times with all cores busy: in turn with one thread of tests, 16, and the default" ;;
     seeds) echo "Seeded runs of the scheduler against an API that fails, lags and forgets: ${MUSTER_SEEDS:-2000} seeds" ;;
+    flood) echo "Every listener of a coordinator under ${MUSTER_FLOOD:-10000} connections that shout" ;;
     peers) echo "hack/peers/run: the originals' own suites, unchanged, with Muster in their place" ;;
     fuzz) echo "Every fuzz target for ${MUSTER_FUZZ_SECONDS:-60} s" ;;
     bench) echo "Benchmarks, each beside a peer or the floor in the same run" ;;
@@ -38,6 +39,8 @@ step_busy() {
 }
 
 step_seeds() { MUSTER_SEEDS=${MUSTER_SEEDS:-2000} cargo test --release --package muster-scheduler-state --test seeded -- --nocapture; }
+
+step_flood() { MUSTER_FLOOD=${MUSTER_FLOOD:-10000} cargo test --release --package muster-tests --test suite suite::flood -- --nocapture --test-threads 1; }
 
 step_peers() { hack/peers/run; }
 

@@ -14,6 +14,7 @@ mod suite {
     mod dijob;
     mod docs;
     mod faults;
+    mod flood;
     mod jobset;
     mod leaderless;
     mod leaderworkerset;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use muster_program::heartbeat::{self, Heartbeats, LIMIT};
 use muster_proto::device::Inventory;
 use muster_proto::pod::PodDevices;
 use prometheus_client::metrics::family::Family;
@@ -34,6 +35,8 @@ pub(super) struct Wiring {
     directories: Directories,
     problems: Problems,
     pub registry: Registry,
+    /// Whether parts are alive.
+    pub heartbeats: Heartbeats,
     /// Tells all parts to end.
     pub stop: CancellationToken,
     /// What runs already.
@@ -55,16 +58,17 @@ impl Wiring {
         info.get_or_create(&[("version", env!("CARGO_PKG_VERSION"))]).set(1);
         registry.register("build_info", "The agent's version; the value is always 1", info);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
-        Self { settings, client, directories, problems, registry, stop, parts }
+        let heartbeats = Heartbeats::default();
+        Self { settings, client, directories, problems, registry, heartbeats, stop, parts }
     }
 
     /// Starts a part that ends when told to.
     fn start(&mut self, name: &'static str, body: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
+        let (stop, heart) = (self.stop.clone(), self.heartbeats.register(name, LIMIT));
         self.parts.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = body => {}
+                () = heartbeat::beating(heart, body) => {}
             }
             name
         });
@@ -187,11 +191,14 @@ impl Wiring {
             link::Client::new(coordinator?, me, deliver, inventory.clone(), held.clone(), problems);
         self.registry.register_collector(Box::new(link::LinkCollector(status.clone())));
         let (stop, inventory) = (self.stop.clone(), inventory.clone());
+        let heart = self.heartbeats.register("link", LIMIT);
         // It says goodbye by itself when it is told to stop.
         self.parts.spawn(async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = something_to_say(inventory, heard) => client.run(stop).await,
+                () = something_to_say(inventory, heard) => {
+                    heartbeat::beating(heart, client.run(stop)).await;
+                }
             }
             "link"
         });

@@ -1,4 +1,4 @@
-//! The door: who knocks is let in while there is room, and shakes hands beside the others.
+//! The door: who knocks is let in as [`Connections`] decides, and shakes hands beside the others.
 
 use std::io;
 use std::pin::Pin;
@@ -7,24 +7,18 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::Stream;
+use muster_program::connections::{Connection, Connections};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
-use super::connection::{BoundedSocket, Connection, Open};
-
-/// After an error of accept, such as too many open files, it is tried again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
-/// No handshake takes longer.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+use super::connection::BoundedSocket;
 
 /// What gRPC speaks on: a connection, with TLS around it or without.
 #[derive(Debug)]
@@ -35,29 +29,27 @@ pub(super) enum Wire {
 
 struct Door {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    connections: Connections,
     tls: Option<TlsAcceptor>,
     /// None: it failed. They end when the door does.
     handshakes: JoinSet<Option<Wire>>,
     /// How long a connection may be of no use.
     limit: Duration,
-    gauge: Gauge,
-    ended: Counter,
+    counts: (Gauge, Counter),
 }
 
-/// The connections of a socket, at most so many at once, handshakes included.
+/// The connections of a socket, handshakes included.
 pub(super) fn incoming(
     listener: TcpListener,
     tls: Option<Arc<ServerConfig>>,
-    most: usize,
+    connections: Connections,
     limit: Duration,
-    (gauge, ended): (Gauge, Counter),
+    counts: (Gauge, Counter),
 ) -> impl Stream<Item = io::Result<Wire>> {
-    let room = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     let (tls, handshakes) = (tls.map(TlsAcceptor::from), JoinSet::new());
-    let door = Door { listener, room, tls, handshakes, limit, gauge, ended };
+    let door = Door { listener, connections, tls, handshakes, limit, counts };
     futures::stream::unfold(door, |mut door| async move {
-        let wire = door.next().await?;
+        let wire = door.next().await;
         Some((Ok(wire), door))
     })
 }
@@ -65,46 +57,32 @@ pub(super) fn incoming(
 // === impl Door ===
 
 impl Door {
-    async fn next(&mut self) -> Option<Wire> {
-        let Self { listener, room, tls, handshakes, limit, gauge, ended } = self;
+    async fn next(&mut self) -> Wire {
+        let Self { listener, connections, tls, handshakes, limit, counts } = self;
         loop {
-            let accept = async {
-                // It is never closed.
-                let permit = room.clone().acquire_owned().await.ok()?;
-                loop {
-                    match listener.accept().await {
-                        Ok((socket, _)) => break Some((socket, permit)),
-                        Err(error) => {
-                            tracing::warn!("a connection cannot be accepted: {error}");
-                            tokio::time::sleep(ACCEPT_AGAIN).await;
-                        }
-                    }
-                }
-            };
-            let (socket, permit) = tokio::select! {
+            let (socket, open) = tokio::select! {
                 Some(done) = handshakes.join_next() => match done {
-                    Ok(Some(wire)) => return Some(wire),
+                    Ok(Some(wire)) => return wire,
                     Ok(None) | Err(_) => continue,
                 },
-                accepted = accept => accepted?,
+                accepted = connections.accept(listener) => accepted,
             };
-            // Without it messages are only slower.
-            let _ = socket.set_nodelay(true);
-            let open = Open::new(gauge.clone(), permit);
-            let socket = BoundedSocket::new(socket, *limit, ended.clone(), open);
+            let socket = BoundedSocket::new(socket, open, *limit, counts.clone());
             match tls.clone() {
-                None => return Some(Wire::Plain(socket)),
-                Some(tls) => drop(handshakes.spawn(shake(tls, socket))),
+                None => return Wire::Plain(socket),
+                Some(tls) => {
+                    drop(handshakes.spawn(shake(tls, socket, connections.limits().handshake)));
+                }
             }
         }
     }
 }
 
-async fn shake(tls: TlsAcceptor, socket: BoundedSocket) -> Option<Wire> {
-    match tokio::time::timeout(HANDSHAKE, tls.accept(socket)).await {
+async fn shake(tls: TlsAcceptor, socket: BoundedSocket, limit: Duration) -> Option<Wire> {
+    match tokio::time::timeout(limit, tls.accept(socket)).await {
         Ok(Ok(stream)) => return Some(Wire::Tls(Box::new(stream))),
         Ok(Err(error)) => tracing::debug!("a handshake failed: {error}"),
-        Err(_) => tracing::debug!("a handshake took longer than {HANDSHAKE:?}"),
+        Err(_) => tracing::debug!("a handshake took longer than {limit:?}"),
     }
     None
 }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use muster_program::connections::{Slots, Source};
 use muster_proto::delivery::Digest;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -33,6 +34,11 @@ const MOST_BAD: usize = 4096;
 const MOST_REVIEWS: usize = 32;
 const MOST_WAITING: usize = 2048;
 
+/// Those of one source. 5,000 agents behind one address translation have shown their tokens within seconds: those that are turned
+/// away come back.
+const MOST_REVIEWS_OF_SOURCE: usize = 8;
+const MOST_WAITING_OF_SOURCE: usize = 512;
+
 /// How long a review may take, and the wait for it.
 const REVIEW: Duration = Duration::from_secs(10);
 
@@ -55,10 +61,11 @@ pub enum AuthenticateError {
 
 /// Says which node a token speaks for.
 pub trait Authenticate: Send + Sync + 'static {
-    /// The node.
+    /// The node. The token came from `source`.
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
+        source: Source,
     ) -> BoxFuture<'a, Result<String, AuthenticateError>>;
 }
 
@@ -67,7 +74,7 @@ pub struct Reviewer {
     client: Client,
     accounts: Vec<String>,
     answers: Mutex<Answers>,
-    reviews: Semaphore,
+    reviews: Slots,
     waiting: Semaphore,
 }
 
@@ -138,21 +145,23 @@ impl Answers {
 impl Reviewer {
     /// Believes these accounts, `system:serviceaccount:<namespace>:<name>`.
     pub fn new(client: Client, accounts: Vec<String>) -> Self {
-        let (reviews, waiting) = (Semaphore::new(MOST_REVIEWS), Semaphore::new(MOST_WAITING));
+        let reviews = Slots::new(MOST_REVIEWS, MOST_REVIEWS_OF_SOURCE, MOST_WAITING_OF_SOURCE);
+        let waiting = Semaphore::new(MOST_WAITING);
         Self { client, accounts, answers: Mutex::default(), reviews, waiting }
     }
 
     /// Asks, unless too many wait to ask. The wait is a part of the time that a review may take.
-    async fn review(&self, token: &str) -> Result<String, AuthenticateError> {
+    async fn review(&self, token: &str, source: Source) -> Result<String, AuthenticateError> {
         let busy = |_| AuthenticateError::Unknown("too many tokens wait to be reviewed".to_owned());
         let _waits = self.waiting.try_acquire().map_err(busy)?;
         let late = |_| AuthenticateError::Unknown(format!("no answer for {REVIEW:?}"));
-        tokio::time::timeout(REVIEW, self.ask(token)).await.map_err(late)?
+        tokio::time::timeout(REVIEW, self.ask(token, source)).await.map_err(late)?
     }
 
-    async fn ask(&self, token: &str) -> Result<String, AuthenticateError> {
+    async fn ask(&self, token: &str, source: Source) -> Result<String, AuthenticateError> {
         let unknown = |error: String| AuthenticateError::Unknown(error);
-        let _permit = self.reviews.acquire().await.map_err(|error| unknown(error.to_string()))?;
+        let slot = self.reviews.take(source).await;
+        let _slot = slot.map_err(|error| unknown(error.to_string()))?;
         let spec = TokenReviewSpec {
             audiences: Some(vec![AUDIENCE.to_owned()]),
             token: Some(token.to_owned()),
@@ -192,6 +201,7 @@ impl Authenticate for Reviewer {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
+        source: Source,
     ) -> BoxFuture<'a, Result<String, AuthenticateError>> {
         Box::pin(async move {
             if token.is_empty() || token.len() > LONGEST_TOKEN {
@@ -201,7 +211,7 @@ impl Authenticate for Reviewer {
             if let Some(answer) = self.answers.lock().recall(&digest, Instant::now()) {
                 return answer;
             }
-            let answer = self.review(token).await;
+            let answer = self.review(token, source).await;
             self.answers.lock().remember(digest, Instant::now(), &answer);
             answer
         })
@@ -286,7 +296,11 @@ mod tests {
         let reviewer = Reviewer::new(client, Vec::new());
         let began = Instant::now();
         let tokens: Vec<String> = (0..MOST_WAITING + 7).map(|token| token.to_string()).collect();
-        let asked = tokens.iter().map(|token| reviewer.authenticate(token));
+        // No source has too many of them.
+        let asked = tokens.iter().enumerate().map(|(at, token)| {
+            let source = Source::of([10, 0, 0, (at % 16) as u8].into());
+            reviewer.authenticate(token, source)
+        });
         let answers = futures::future::join_all(asked).await;
         let took = began.elapsed();
         assert!(took < REVIEW * 2, "{took:?}");
@@ -294,5 +308,47 @@ mod tests {
         let turned_away =
             answers.into_iter().map(message).filter(|text| text.contains("too many tokens"));
         assert_eq!(turned_away.count(), 7);
+    }
+
+    /// An API that knows one token and says nothing about others.
+    fn knows(good: &'static str) -> Client {
+        let answer = move |request: http::Request<kube::client::Body>| async move {
+            let body = request.into_body().collect_bytes().await.unwrap();
+            let review: TokenReview = serde_json::from_slice(&body).unwrap();
+            if review.spec.token.as_deref() != Some(good) {
+                std::future::pending::<()>().await;
+            }
+            let answer = serde_json::json!({
+                "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {},
+                "status": {
+                    "authenticated": true, "audiences": [AUDIENCE],
+                    "user": { "username": "agent", "extra": { NODE: ["n1"] } },
+                },
+            });
+            let body = kube::client::Body::from(serde_json::to_vec(&answer).unwrap());
+            Ok::<_, std::convert::Infallible>(http::Response::new(body))
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_with_many_bad_tokens_does_not_delay_another() {
+        let reviewer = Reviewer::new(knows("good"), vec!["agent".to_owned()]);
+        let flood = Source::of([10, 0, 0, 1].into());
+        let tokens: Vec<String> = (0..1000).map(|token| token.to_string()).collect();
+        let asked = tokens.iter().map(|token| reviewer.authenticate(token, flood));
+        let flooded = futures::future::join_all(asked);
+        let began = Instant::now();
+        let good = async {
+            tokio::task::yield_now().await;
+            let answer = reviewer.authenticate("good", Source::of([10, 0, 0, 2].into())).await;
+            (answer, began.elapsed())
+        };
+        let (answers, (good, took)) = tokio::join!(flooded, good);
+        assert_eq!((good, took), (Ok("n1".to_owned()), Duration::ZERO));
+        let turned_away = answers.into_iter().filter(|answer| {
+            answer.as_ref().is_err_and(|why| why.to_string().contains("same source"))
+        });
+        assert_eq!(turned_away.count(), 1000 - MOST_REVIEWS_OF_SOURCE - MOST_WAITING_OF_SOURCE);
     }
 }

@@ -1,130 +1,66 @@
-//! Connections, before and beneath streams: how many there are, and how long one may be of no use.
+//! Connections beneath streams: how long one may be of no use, and who makes room for others.
 //!
 //! ```text
-//!   accept ──▶ BoundedSocket ──TLS──▶ HTTP/2 ──▶ open ──token is good──▶ Connection::used ──▶ stream
-//!     │            └── no stream of a known node for too long: reading and writing fail, and it ends
-//!     └── only while there is room; who comes later waits in the socket's backlog
+//!   accept ──▶ BoundedSocket ──TLS──▶ HTTP/2 ──▶ open ──token is good──▶ Connection::working ──▶ stream
+//!     │            └── no stream of a known node for too long, or another needs its place: reading and writing fail, and it ends
+//!     └── a source with too many, or no room and nobody to make it: closed at once
 //! ```
 
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use muster_program::connections::{Connection, OpenConnection};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
-use tonic::Extensions;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// A connection that counts, and that ends when it is of no use.
+/// A connection that counts, and that ends when it is of no use or makes room.
 #[derive(Debug)]
 pub(super) struct BoundedSocket {
     socket: TcpStream,
-    connection: Connection,
+    open: OpenConnection,
+    closed: Pin<Box<WaitForCancellationFutureOwned>>,
     limit: Duration,
     check: Pin<Box<Sleep>>,
     ended: Counter,
-    _open: Open,
-}
-
-/// What the streams of a connection know of it.
-#[derive(Clone, Debug)]
-pub(super) struct Connection(Arc<Mutex<Usage>>);
-
-#[derive(Debug)]
-struct Usage {
-    streams: usize,
-    /// Since when there are none.
-    idle: Instant,
-}
-
-/// A stream of a known node. Until it is dropped, its connection is of use.
-#[derive(Debug)]
-pub(super) struct Used(Connection);
-
-/// Counts one connection.
-#[derive(Debug)]
-pub(super) struct Open {
     gauge: Gauge,
-    _permit: OwnedSemaphorePermit,
-}
-
-// === impl Connection ===
-
-impl Connection {
-    fn new() -> Self {
-        Self(Arc::new(Mutex::new(Usage { streams: 0, idle: Instant::now() })))
-    }
-
-    /// The one that a request came on, with TLS or without; none if another server serves the hub.
-    pub(super) fn of(request: &Extensions) -> Option<Self> {
-        request.get::<Self>().cloned()
-    }
-
-    /// A stream of a known node begins.
-    pub(super) fn used(&self) -> Used {
-        self.0.lock().streams += 1;
-        Used(self.clone())
-    }
-
-    /// Since when it has no stream.
-    fn idle(&self) -> Option<Instant> {
-        let usage = self.0.lock();
-        (usage.streams == 0).then_some(usage.idle)
-    }
-}
-
-// === impl Used ===
-
-impl Drop for Used {
-    fn drop(&mut self) {
-        let mut usage = self.0.0.lock();
-        usage.streams = usage.streams.saturating_sub(1);
-        usage.idle = Instant::now();
-    }
-}
-
-// === impl Open ===
-
-impl Open {
-    /// One more, which holds this permit.
-    pub(super) fn new(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
-        gauge.inc();
-        Self { gauge, _permit: permit }
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.gauge.dec();
-    }
 }
 
 // === impl BoundedSocket ===
 
 impl BoundedSocket {
     /// Ends when it was of no use for this long.
-    pub(super) fn new(socket: TcpStream, limit: Duration, ended: Counter, open: Open) -> Self {
-        let (connection, check) = (Connection::new(), Box::pin(tokio::time::sleep(limit)));
-        Self { socket, connection, limit, check, ended, _open: open }
+    pub(super) fn new(
+        socket: TcpStream,
+        open: OpenConnection,
+        limit: Duration,
+        (gauge, ended): (Gauge, Counter),
+    ) -> Self {
+        gauge.inc();
+        let (closed, check) =
+            (Box::pin(open.closer().cancelled_owned()), Box::pin(tokio::time::sleep(limit)));
+        Self { socket, open, closed, limit, check, ended, gauge }
     }
 
     /// What its streams know of it.
     pub(super) fn connection(&self) -> Connection {
-        self.connection.clone()
+        self.open.connection().clone()
     }
 
-    /// An error when it has been of no use for too long; else its task is woken to look again.
+    /// An error when it has been of no use for too long or another needs its place; else its task is woken to look again.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.closed.as_mut().poll(context).is_ready() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "it makes room"));
+        }
         while self.check.as_mut().poll(context).is_ready() {
             let now = Instant::now();
-            let next = self.connection.idle().unwrap_or(now) + self.limit;
+            let next = self.open.connection().quiet_since().unwrap_or(now) + self.limit;
             if next <= now {
                 self.ended.inc();
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "no agent speaks"));
@@ -132,6 +68,12 @@ impl BoundedSocket {
             self.check.as_mut().reset(next);
         }
         Ok(())
+    }
+}
+
+impl Drop for BoundedSocket {
+    fn drop(&mut self) {
+        self.gauge.dec();
     }
 }
 

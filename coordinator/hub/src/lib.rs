@@ -8,13 +8,15 @@
 //! ```
 //!
 //! A stream speaks for the node that its token is bound to, and for no other; it receives tables of pods that are on
-//! that node, and of no others. Only a hub that leads welcomes agents; its epoch is in every order.
+//! that node, and of no others. Only a hub that leads welcomes agents, and only it asks about their tokens; others name the leader.
+//! Its epoch is in every order.
 //! A peer that does not keep up is cut off: when it comes back it says what it has, and gets what differs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use muster_program::connections::{ConnectionLimits, Connections};
 use muster_proto::delivery::Place;
 use muster_proto::device::Inventory;
 use muster_proto::link::LARGEST_MESSAGE;
@@ -50,8 +52,11 @@ const CHANGES_KEPT: usize = 4096;
 pub struct Settings {
     /// Streams at once.
     pub most_peers: usize,
-    /// Connections at once, also of those who have shown no token yet.
+    /// Connections at once, also of those who have shown no token yet. Those without a stream make room for newcomers.
     pub most_connections: usize,
+    /// Connections of one IPv4 address or one /64 of IPv6. Nodes mostly have addresses of their own; this is for those behind one
+    /// address translation.
+    pub most_connections_per_source: usize,
     /// Orders that wait for one peer.
     pub most_orders: usize,
     /// How often agents ping; three times this without a word ends a stream.
@@ -121,6 +126,7 @@ struct Inner {
     changes: broadcast::Sender<Changed>,
     blobs: Blobs,
     metrics: Metrics,
+    connections: Connections,
     authenticate: Arc<dyn Authenticate>,
     peers: Arc<Semaphore>,
     /// Streams of each node, also those that have not said Hello.
@@ -140,6 +146,7 @@ impl Default for Settings {
         Self {
             most_peers: 20_000,
             most_connections: 20_000 + 1024,
+            most_connections_per_source: 8192,
             most_orders: 1024,
             ping_every: Duration::from_secs(10),
             hello_within: Duration::from_secs(10),
@@ -152,6 +159,27 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    fn connection_limits(&self) -> ConnectionLimits {
+        let idle = self.idle_connection();
+        ConnectionLimits {
+            most: self.most_connections,
+            most_per_source: self.most_connections_per_source,
+            handshake: self.hello_within,
+            // What comes after the handshake is a stream, or ends with the connection that is of no use.
+            head: idle,
+            body: idle,
+            idle,
+            lasts: self.stream_age.saturating_mul(2),
+        }
+    }
+
+    /// How long a connection may be without a stream: once for TLS and the review of the token, once for the agent itself.
+    fn idle_connection(&self) -> Duration {
+        self.hello_within.saturating_mul(2)
+    }
+}
+
 // === impl Hub ===
 
 impl Hub {
@@ -159,12 +187,15 @@ impl Hub {
     pub fn new(settings: Settings, role: Role, authenticate: Arc<dyn Authenticate>) -> Self {
         let peers = Arc::new(Semaphore::new(settings.most_peers));
         let state = State { role, registry: Registry::default(), queues: HashMap::new() };
+        let connections = Connections::new(settings.connection_limits());
+        let metrics = Metrics { closed_connections: connections.closed(), ..Metrics::default() };
         let inner = Inner {
             settings,
             state: Mutex::new(state),
             changes: broadcast::channel(CHANGES_KEPT).0,
             blobs: Blobs::default(),
-            metrics: Metrics::default(),
+            metrics,
+            connections,
             authenticate,
             peers,
             streams: Mutex::default(),

@@ -1,5 +1,6 @@
 //! What the hub counts.
 
+use muster_program::connections::CloseReason;
 use muster_proto::delivery::REASONS;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -21,6 +22,8 @@ pub struct Metrics {
     pub connections: Gauge,
     /// Connections that were closed because no agent spoke.
     pub idle_connections: Counter,
+    /// Connections that were closed or refused so that others have room.
+    pub closed_connections: Family<CloseReason, Counter>,
     /// Streams that are welcomed.
     pub peers: Gauge,
     /// Messages that came.
@@ -52,6 +55,11 @@ impl Metrics {
             "idle_connections",
             "Connections closed because no agent spoke",
             self.idle_connections.clone(),
+        );
+        registry.register(
+            "closed_connections",
+            "Connections that the hub closed or refused so that others have room",
+            self.closed_connections.clone(),
         );
         registry.register("peers", "Agents with a stream", self.peers.clone());
         registry.register("received_messages", "Messages from agents", self.received.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
+use muster_program::connections::{Connection, Source, Working};
 use muster_proto::link::v1::link_server::{Link, LinkServer};
 use muster_proto::link::{FromHub, LARGEST_MESSAGE, v1};
 use rustls::ServerConfig;
@@ -16,12 +17,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::accept;
 use super::authenticate::AuthenticateError;
-use super::connection::{Connection, Used};
 use super::queue::Queue;
-use super::{Hub, What, ended};
+use super::{Hub, Role, What, ended};
 
 /// Streams of one node: one, another while its token changes, and what is left of broken ones.
 const MOST_STREAMS: usize = 4;
+
+/// Where callers come from that another server has let in.
+const UNKNOWN: Source = Source::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 /// The messages to one agent.
 type Outgoing = Pin<Box<dyn Stream<Item = Result<v1::FromHub, Status>> + Send>>;
@@ -34,7 +37,7 @@ struct StreamPermit {
     hub: Hub,
     node: String,
     _permit: OwnedSemaphorePermit,
-    _used: Option<Used>,
+    _working: Option<Working>,
 }
 
 // === impl Writer ===
@@ -98,10 +101,37 @@ impl Hub {
         };
         let metrics = &self.inner.metrics;
         let counts = (metrics.connections.clone(), metrics.idle_connections.clone());
-        // One for TLS and the review of the token, one for the agent itself.
-        let idle = settings.hello_within.saturating_mul(2);
-        let incoming = accept::incoming(listener, tls, settings.most_connections, idle, counts);
+        let (connections, idle) = (self.inner.connections.clone(), settings.idle_connection());
+        let incoming = accept::incoming(listener, tls, connections, idle, counts);
         server.add_service(self.service()).serve_with_incoming_shutdown(incoming, stopped).await
+    }
+
+    /// What a hub that does not lead says, whoever asks: where the leader is. None if this one leads.
+    fn redirect(&self) -> Option<Arc<Queue>> {
+        let Role::Standby { leader } = &self.inner.state.lock().role else { return None };
+        let queue = Arc::new(Queue::new(1));
+        queue.fill(|outbox| outbox.redirect(leader.clone()));
+        queue.finish();
+        Some(queue)
+    }
+
+    /// What is said to an agent. What it says itself and nobody hears, `unheard`, ends with that.
+    fn outgoing(&self, queue: Arc<Queue>, unheard: Option<Streaming<v1::FromAgent>>) -> Outgoing {
+        let metrics = self.inner.metrics.clone();
+        let state = (Writer(queue), unheard);
+        Box::pin(futures::stream::unfold(state, move |(writer, unheard)| {
+            let metrics = metrics.clone();
+            async move {
+                let message = writer.0.next().await?.map(|message| {
+                    metrics.sent.inc();
+                    if let FromHub::Chunk(chunk) = &message {
+                        metrics.table_bytes.inc_by(chunk.bytes.len() as u64);
+                    }
+                    v1::FromHub::from(message)
+                });
+                Some((message, (writer, unheard)))
+            }
+        }))
     }
 
     pub(super) fn refuse(&self, status: Status, reason: &'static str) -> Status {
@@ -125,9 +155,13 @@ impl Hub {
             self.refuse(Status::resource_exhausted("the hub has too many peers"), "hub-full")
         })?;
         streams.insert(node.to_owned(), count + 1);
-        let (hub, node, _used) =
-            (self.clone(), node.to_owned(), connection.map(|connection| connection.used()));
-        Ok(StreamPermit { hub, node, _permit: permit, _used })
+        let working = connection.map(|connection| connection.working());
+        Ok(StreamPermit {
+            hub: self.clone(),
+            node: node.to_owned(),
+            _permit: permit,
+            _working: working,
+        })
     }
 
     async fn read(
@@ -171,12 +205,18 @@ impl Link for Hub {
         &self,
         request: Request<Streaming<v1::FromAgent>>,
     ) -> Result<Response<Outgoing>, Status> {
-        let connection = Connection::of(request.extensions());
+        // Who does not lead asks nobody about tokens: whoever is led on by it shows its token there.
+        if let Some(queue) = self.redirect() {
+            return Ok(Response::new(self.outgoing(queue, Some(request.into_inner()))));
+        }
+        // None if another server serves the hub.
+        let connection = request.extensions().get::<Connection>().cloned();
+        let source = connection.as_ref().map_or(UNKNOWN, Connection::source);
         let token = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
         let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(|| {
             self.refuse(Status::unauthenticated("a bearer token is needed"), "token-missing")
         })?;
-        let authenticated = self.inner.authenticate.authenticate(token).await;
+        let authenticated = self.inner.authenticate.authenticate(token, source).await;
         let node = authenticated.map_err(|denied| {
             let message = denied.to_string();
             let status = match denied {
@@ -190,22 +230,8 @@ impl Link for Hub {
         })?;
         let permit = self.permit_stream(&node, connection)?;
         let queue = Arc::new(Queue::new(self.inner.settings.most_orders));
-        let writer = Writer(queue.clone());
+        let outgoing = self.outgoing(queue.clone(), None);
         tokio::spawn(self.clone().read(node, request.into_inner(), queue, permit));
-        let metrics = self.inner.metrics.clone();
-        let outgoing = futures::stream::unfold(writer, move |writer| {
-            let metrics = metrics.clone();
-            async move {
-                let message = writer.0.next().await?.map(|message| {
-                    metrics.sent.inc();
-                    if let FromHub::Chunk(chunk) = &message {
-                        metrics.table_bytes.inc_by(chunk.bytes.len() as u64);
-                    }
-                    v1::FromHub::from(message)
-                });
-                Some((message, writer))
-            }
-        });
-        Ok(Response::new(Box::pin(outgoing)))
+        Ok(Response::new(outgoing))
     }
 }

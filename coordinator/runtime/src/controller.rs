@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
 use futures::{FutureExt as _, StreamExt as _};
+use muster_program::heartbeat::LIMIT;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -100,6 +101,7 @@ fn record_events(context: &Context, stop: CancellationToken) -> oneshot::Receive
 impl<R: Reconciler> Controller<R> {
     /// Until there is nothing more to do for this leader.
     async fn work(&mut self, changes: &mut Changes<R::Key>, stop: &CancellationToken) {
+        let heart = self.context.environment.heartbeats.register(R::NAME, LIMIT);
         loop {
             self.begin();
             let due = self.sleep_until_due();
@@ -125,6 +127,7 @@ impl<R: Reconciler> Controller<R> {
                     }
                 }
                 () = due => self.queue.promote(self.context.now()),
+                () = heart.answer() => {}
             }
         }
     }

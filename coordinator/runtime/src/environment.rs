@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use muster_program::heartbeat::Heartbeats;
 use rand::RngCore as _;
 use tokio::time::Instant;
 
@@ -38,7 +39,7 @@ pub trait Spawn: Send + Sync {
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// Clock, randomness and tasks. Copies share them.
+/// Clock, randomness, tasks and heartbeats. Copies share them.
 #[derive(Clone)]
 pub struct Environment {
     /// Tells the time.
@@ -47,6 +48,8 @@ pub struct Environment {
     pub randomness: Arc<dyn Randomness>,
     /// Runs tasks.
     pub tasks: Arc<dyn Spawn>,
+    /// Knows whether loops are alive.
+    pub heartbeats: Heartbeats,
 }
 
 /// Tokio's time and tasks, and the thread's generator of random numbers. A test pauses this clock with
@@ -57,9 +60,19 @@ pub struct System;
 // === impl Environment ===
 
 impl Environment {
-    /// That of a program.
+    /// That of a program whose loops nobody asks whether they are alive.
     pub fn system() -> Self {
-        Self { clock: Arc::new(System), randomness: Arc::new(System), tasks: Arc::new(System) }
+        Self::of(Heartbeats::default())
+    }
+
+    /// That of a program.
+    pub fn of(heartbeats: Heartbeats) -> Self {
+        Self {
+            clock: Arc::new(System),
+            randomness: Arc::new(System),
+            tasks: Arc::new(System),
+            heartbeats,
+        }
     }
 }
 

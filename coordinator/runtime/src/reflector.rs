@@ -1,5 +1,6 @@
 //! One reflector per kind: what the API server knows, kept in memory, and who wants to hear of changes.
 
+mod age;
 mod health;
 
 use std::fmt::Debug;
@@ -18,6 +19,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use age::{WatchAge, WatchAges};
 pub use health::WatchHealth;
 
 /// Changes that a slow listener may miss before it must look at everything again. Room for them is taken at once, so that it is as
@@ -43,6 +45,7 @@ where
     store: Store<K>,
     changes: broadcast::Sender<ObjectRef<K>>,
     ready: watch::Receiver<bool>,
+    age: WatchAge,
 }
 
 /// The objects of a kind to come: what runs in a task.
@@ -58,6 +61,7 @@ where
     writer: reflector::store::Writer<K>,
     changes: broadcast::Sender<ObjectRef<K>>,
     ready: watch::Sender<bool>,
+    age: WatchAge,
 }
 
 /// Objects of a kind. `trim` takes away what nobody needs, to save memory.
@@ -84,8 +88,10 @@ where
     let one = config.field_selector.as_ref().is_some_and(|fields| fields.starts_with(ONE));
     let changes = broadcast::channel(if one { FEED_OF_ONE } else { FEED }).0;
     let (ready, seen) = watch::channel(false);
-    let watch = Watch { kind: kind.clone(), store, changes: changes.clone(), ready: seen };
-    (watch, Reflector { kind, api, config, trim, writer, changes, ready })
+    let age = WatchAge::default();
+    let (own, told) = (age.clone(), changes.clone());
+    let watch = Watch { kind: kind.clone(), store, changes: told, ready: seen, age: own };
+    (watch, Reflector { kind, api, config, trim, writer, changes, ready, age })
 }
 
 // === impl Watch ===
@@ -98,6 +104,11 @@ where
     /// The name of the kind.
     pub fn kind(&self) -> String {
         K::kind(&self.kind).into_owned()
+    }
+
+    /// How old what is known of it is.
+    pub fn age(&self) -> WatchAge {
+        self.age.clone()
     }
 
     /// Hears of changes. Who is told that it lagged must look at everything again.
@@ -207,7 +218,7 @@ where
 {
     /// Follows the API server until it is stopped. Errors are retried, slower and slower.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { kind, api, config, trim, writer, changes, ready } = self;
+        let Self { kind, api, config, trim, writer, changes, ready, age } = self;
         let stream = watcher(api, config).default_backoff().modify(trim).reflect(writer);
         let mut stream = std::pin::pin!(stream);
         // What a new listing no longer has, is gone: who listens must hear of that too.
@@ -225,6 +236,11 @@ where
             };
             if let Some(event) = &event {
                 health.observe(event, Instant::now());
+                match event {
+                    Ok(watcher::Event::Init) => {}
+                    Ok(_) => age.heard(Instant::now()),
+                    Err(_) => age.failed(Instant::now()),
+                }
             }
             match event {
                 Some(Ok(watcher::Event::Init)) => listed = Some(Vec::new()),

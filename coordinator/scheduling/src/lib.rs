@@ -40,10 +40,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use muster_hub::Hub;
-use muster_runtime::ReconcileMetrics;
+use muster_program::heartbeat::Heartbeats;
 use muster_runtime::events::Events;
 use muster_runtime::reflector::Watch;
 use muster_runtime::writer::Writer;
+use muster_runtime::{Environment, ReconcileMetrics};
 
 pub use fault::FaultPolicy;
 pub use metrics::Metrics;
@@ -132,6 +133,8 @@ pub struct Context {
     pub reconciles: ReconcileMetrics,
     /// What can be asked.
     pub shown: StatusView,
+    /// Knows whether loops are alive.
+    pub heartbeats: Heartbeats,
 }
 
 /// Schedules until stopped, or until the lease is over.
@@ -167,7 +170,9 @@ pub async fn run(settings: Settings, sources: Caches, context: Context, stop: Ca
     );
     let (tell, grouped) = mpsc::unbounded_channel();
     let reconciles = context.reconciles.clone();
-    let grouping = grouper::controller::run(grouper.clone(), tell, reconciles, watching.clone());
+    let environment = Environment::of(context.heartbeats.clone());
+    let counted = (environment, reconciles);
+    let grouping = grouper::controller::run(grouper.clone(), tell, counted, watching.clone());
     let grouping = tokio::spawn(grouping);
     let (live, grouped) = ((in_force, past), (grouper, grouped));
     SchedulerLoop::new(settings, context, sources.hub, live, grouped).run(events, stop).await;

@@ -11,6 +11,7 @@ mod results;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muster_scheduler_state::live::InForce;
 use muster_scheduler_state::{Cluster, Kind};
@@ -30,6 +31,9 @@ use super::{Context, Settings};
 use clock::Clock;
 use muster_hub::Hub;
 use results::OrderResult;
+
+/// A cycle of a large cluster takes seconds; one that takes longer than this never ends.
+const STUCK_AFTER: Duration = Duration::from_secs(300);
 
 /// The loop, and what it knows.
 pub struct SchedulerLoop {
@@ -101,6 +105,7 @@ impl SchedulerLoop {
     /// Works until stopped.
     pub async fn run(mut self, mut events: ClusterEvents, stop: CancellationToken) {
         self.unlisted = events.kinds.clone();
+        let heart = self.context.heartbeats.register("scheduler", STUCK_AFTER);
         let mut changes = Vec::new();
         loop {
             let wake = self.wake();
@@ -112,6 +117,7 @@ impl SchedulerLoop {
                 Ok(()) = self.in_force.changed() => self.in_force.mark_changed(),
                 Ok(()) = self.past.changed() => self.past.mark_changed(),
                 () = until(wake) => {}
+                () = heart.answer() => {}
             }
             for change in changes.drain(..) {
                 self.on_change(change);

@@ -24,7 +24,16 @@ pub enum Unread {
 
 /// Reads a body of at most that many bytes. It takes as long as the caller takes to send: whoever calls has a time limit. A body that
 /// is too large is refused at once, and what comes of it then is thrown away beside the answer.
-pub async fn read(mut body: Body, largest: usize) -> Result<Bytes, Unread> {
+pub async fn read(body: Body, largest: usize) -> Result<Bytes, Unread> {
+    read_counted(body, largest, |_| {}).await
+}
+
+/// The same; `count` hears of the bytes as they come.
+pub async fn read_counted(
+    mut body: Body,
+    largest: usize,
+    mut count: impl FnMut(usize),
+) -> Result<Bytes, Unread> {
     let mut kept = BytesMut::new();
     // Who says beforehand that it is too large is believed.
     let mut is_too_large = body.size_hint().lower() > largest as u64;
@@ -33,6 +42,7 @@ pub async fn read(mut body: Body, largest: usize) -> Result<Bytes, Unread> {
         let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else { continue };
         is_too_large = kept.len().saturating_add(data.len()) > largest;
         if !is_too_large {
+            count(data.len());
             kept.extend_from_slice(&data);
         }
     }

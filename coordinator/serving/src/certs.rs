@@ -11,6 +11,7 @@
 //!
 //! What is in this file and in `contents` and `issue` is pure but for the randomness of keys: time is a parameter.
 
+pub mod clients;
 mod contents;
 mod issue;
 pub mod reconciler;
@@ -25,6 +26,7 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use clients::ClientAuthorities;
 use contents::Contents;
 pub use issue::{remake, renew};
 pub use reconciler::CertReconciler;

@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -10,108 +9,66 @@ use axum::extract::Extension;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use muster_program::connections::{Connections, OpenConnection};
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// After an error of accept, such as too many open files, it is tried again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long connections may take to end when the server stops.
+const DRAIN: Duration = Duration::from_secs(5);
 
-/// What callers may do.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Connections at once; who comes later waits.
-    pub most_connections: usize,
-    /// How long a handshake and the head of a request may take, each, and the end of a connection.
-    pub patience: Duration,
-    /// How old a connection gets; then it ends after the requests that it has.
-    pub lasts: Duration,
-}
-
-/// Whether a connection has brought a request. The router finds it in each request.
-#[derive(Clone, Default)]
-pub struct Useful(Arc<AtomicBool>);
-
-/// Serves until stopped; requests that are there then are still answered. `connections` counts those that are open.
+/// Serves until stopped; requests that are there then are still answered. `gauge` counts connections that are open.
+/// The router finds its [`muster_program::connections::Connection`] in each request, and says when the request has come as a whole.
 pub async fn serve(
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     router: Router,
-    limits: &Limits,
-    connections: &Gauge,
+    connections: &Connections,
+    gauge: &Gauge,
     stop: CancellationToken,
 ) {
-    let room = Arc::new(Semaphore::new(limits.most_connections.min(Semaphore::MAX_PERMITS)));
     let (tls, tasks) = (TlsAcceptor::from(tls), TaskTracker::new());
     loop {
-        let accepted = tokio::select! {
+        let (socket, open) = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = accept(&listener, &room) => accepted,
+            accepted = connections.accept(&listener) => accepted,
         };
-        let Some((socket, permit)) = accepted else { break };
-        let (tls, router, stop) = (tls.clone(), router.clone(), stop.clone());
-        let (limits, connections) = (limits.clone(), connections.clone());
-        connections.inc();
+        let (tls, router, stop, gauge) = (tls.clone(), router.clone(), stop.clone(), gauge.clone());
+        let handshake = connections.limits().handshake;
+        gauge.inc();
         tasks.spawn(async move {
-            match timeout(limits.patience, tls.accept(socket)).await {
-                Ok(Ok(stream)) => converse(stream, router, &limits, stop).await,
-                Ok(Err(error)) => tracing::debug!("a handshake failed: {error}"),
-                Err(_) => tracing::debug!("a handshake took too long"),
+            let shaken = tokio::select! {
+                shaken = timeout(handshake, tls.accept(socket)) => Some(shaken),
+                () = open.closed() => None,
+            };
+            match shaken {
+                Some(Ok(Ok(stream))) => converse(stream, &open, router, stop).await,
+                Some(Ok(Err(error))) => tracing::debug!("a handshake failed: {error}"),
+                Some(Err(_)) => tracing::debug!("a handshake took longer than {handshake:?}"),
+                None => tracing::debug!("another connection has taken the place of a silent one"),
             }
-            connections.dec();
-            drop(permit);
+            gauge.dec();
         });
     }
     tasks.close();
     // Connections end within that time by themselves.
-    let _ = timeout(limits.patience, tasks.wait()).await;
-}
-
-// === impl Useful ===
-
-impl Useful {
-    /// The connection has carried a request.
-    pub fn note(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-    // It is never closed.
-    let permit = room.clone().acquire_owned().await.ok()?;
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => {
-                // Without it answers are only slower.
-                let _ = socket.set_nodelay(true);
-                return Some((socket, permit));
-            }
-            Err(error) => {
-                tracing::warn!("a connection cannot be accepted: {error}");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-            }
-        }
-    }
+    let _ = timeout(DRAIN, tasks.wait()).await;
 }
 
 /// One connection, until its end.
 async fn converse(
     stream: TlsStream<TcpStream>,
+    open: &OpenConnection,
     router: Router,
-    limits: &Limits,
     stop: CancellationToken,
 ) {
-    let useful = Useful::default();
-    let service = TowerToHyperService::new(router.layer(Extension(useful.clone())));
+    let (connection, limits) = (open.connection().clone(), *open.connection().limits());
+    let service = TowerToHyperService::new(router.layer(Extension(connection.clone())));
     // Guessing the version from the first bytes would wait for them without a limit.
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let builder = auto::Builder::new(TokioExecutor::new());
@@ -119,7 +76,8 @@ async fn converse(
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.patience)
+        // That of a connection between two requests, too; `overdue` ends one that brings no first request.
+        .header_read_timeout(limits.idle)
         .max_buf_size(64 * 1024);
     builder
         .http2()
@@ -129,23 +87,28 @@ async fn converse(
         .max_concurrent_streams(64)
         .max_pending_accept_reset_streams(16)
         .max_header_list_size(32 * 1024);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let begun = async {
-        tokio::time::sleep(limits.patience).await;
-        if useful.0.load(Ordering::Relaxed) {
-            tokio::time::sleep(limits.lasts.saturating_sub(limits.patience)).await;
-        }
-    };
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
-        ended = connection.as_mut() => Some(ended),
-        () = begun => None,
+        ended = served.as_mut() => Some(ended),
+        () = open.closed() => return tracing::debug!("another connection has taken the place of a quiet one"),
+        () = open.overdue() => {
+            if !connection.has_worked() {
+                return tracing::debug!("a connection has brought no request");
+            }
+            None
+        }
+        () = tokio::time::sleep(limits.lasts) => None,
         () = stop.cancelled() => None,
     };
     let ended = match ended {
         Some(ended) => Ok(ended),
         None => {
-            connection.as_mut().graceful_shutdown();
-            timeout(limits.patience, connection).await
+            served.as_mut().graceful_shutdown();
+            let ending = timeout(limits.head + limits.body, served);
+            tokio::select! {
+                ended = ending => ended,
+                () = open.closed() => return,
+            }
         }
     };
     if let Ok(Err(error)) = ended {

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   API server ──TLS──▶ server ──bytes──▶ review ──request──▶ handler ──Answer──▶ review ──▶ API server
-//!                         └── limits: connections, time, size; wrong method, type, path
+//!                         └── limits: connections and requests of each source, time, size; wrong method, type, path
 //! ```
 //!
 //! A handler is a pure function: what it is asked is all that it knows. An inquirer may read other objects first. Every
 //! coordinator serves, also one that does not lead. That the API server believes this server is `configure`'s work, which the leader does.
 
+mod bodies;
 pub mod configure;
 pub mod metrics;
 pub mod review;
@@ -22,6 +23,7 @@ use futures::future::BoxFuture;
 use json_patch::Patch;
 use kube::core::DynamicObject;
 use kube::core::admission::AdmissionRequest;
+use muster_program::connections::Connections;
 
 use metrics::Metrics;
 use server::WebhookSettings;
@@ -69,11 +71,12 @@ pub enum Answer {
 }
 
 /// Who answers what, by path. Copies share handlers and counts.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Webhooks {
     handlers: BTreeMap<String, Answerer>,
     metrics: Metrics,
     settings: WebhookSettings,
+    connections: Connections,
 }
 
 // === impl Answer ===
@@ -99,7 +102,10 @@ impl Answer {
 impl Webhooks {
     /// A server without webhooks.
     pub fn new() -> Self {
-        Self::default()
+        let settings = WebhookSettings::default();
+        let connections = Connections::new(settings.connections);
+        let metrics = Metrics { closed_connections: connections.closed(), ..Metrics::default() };
+        Self { handlers: BTreeMap::new(), metrics, settings, connections }
     }
 
     /// Asks this handler what is asked at this path.
@@ -131,12 +137,20 @@ impl Webhooks {
     /// With other limits.
     #[must_use]
     pub fn limited(self, settings: WebhookSettings) -> Self {
-        Self { settings, ..self }
+        let connections = Connections::new(settings.connections);
+        let metrics = Metrics { closed_connections: connections.closed(), ..self.metrics };
+        Self { settings, connections, metrics, ..self }
     }
 
     /// What it counts.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+}
+
+impl Default for Webhooks {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -14,6 +14,7 @@ use super::wiring::{Caches, Counters};
 use crate::ranktables::{self, Shown};
 use crate::workloads::{dijob, lws, modelserving, trainjob};
 use muster_hub::{Hub, Role};
+use muster_program::heartbeat::Heartbeats;
 use muster_runtime::election::{Fence, Leadership};
 use muster_runtime::events::Events;
 use muster_runtime::writer::Writer;
@@ -53,6 +54,8 @@ pub(super) struct Leading {
     pub rules: Arc<trainjob::Rules>,
     /// What is read to place pods, and what is shown of it.
     pub placement: (muster_scheduling::Caches, muster_scheduling::StatusView),
+    /// Whether loops are alive.
+    pub heartbeats: Heartbeats,
 }
 
 // === impl Leading ===
@@ -177,7 +180,8 @@ impl Leading {
         let jobs = self.caches.dijobs.clone();
         let (own, counters) = (settings.dijob.clone(), metrics.dijobs.clone());
         let recorder = EventRecorder::new(events.clone(), counters.dropped_events());
-        let control = |recorder| Context::new(writer.clone(), recorder, Environment::system());
+        let environment = Environment::of(self.heartbeats.clone());
+        let control = |recorder| Context::new(writer.clone(), recorder, environment.clone());
         let reconciled = &metrics.reconciled;
         let own = dijob::Controller::new(jobs, own, counters);
         run_controller(parts, term, own, control(recorder), reconciled);
@@ -205,6 +209,7 @@ impl Leading {
             grouping: metrics.grouping.clone(),
             reconciles: metrics.reconciled.clone(),
             shown,
+            heartbeats: self.heartbeats.clone(),
         };
         let how = settings.placement.clone();
         again(parts, term, move |stop| {

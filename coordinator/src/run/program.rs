@@ -162,8 +162,12 @@ fn settings(args: Args) -> anyhow::Result<Settings> {
         takeover_margin: args.takeover_margin,
         hub: args.hub,
         hub_address,
-        streams: muster_hub::Settings::default(),
+        streams: muster_hub::Settings {
+            most_connections_per_source: args.hub_connections_per_source,
+            ..muster_hub::Settings::default()
+        },
         webhooks: args.webhooks,
+        webhook_client_ca: args.webhook_client_ca,
         listen: args.listen,
         progress,
         names: Names::of_service(SERVICE, &args.namespace, args.certificate_names),

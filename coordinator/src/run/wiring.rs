@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -13,6 +14,7 @@ use muster_dijob::api;
 use muster_dijob::names::label;
 use muster_modelserving::naming;
 use muster_pipeline::plugin;
+use muster_program::heartbeat::{self, Heartbeats, LIMIT};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -44,11 +46,11 @@ use crate::workloads::trainjob::{self, kinds};
 use muster_hub::Hub;
 use muster_runtime::any_object::{AnyKind, AnyObject};
 use muster_runtime::election::{Elector, Leadership};
-use muster_runtime::reflector::{Watch, watch, watch_kind};
+use muster_runtime::reflector::{Watch, WatchAges, watch, watch_kind};
 use muster_runtime::{ObjectMetrics, ReconcileMetrics};
 use muster_scheduling::admission::{self, Scheduling};
 use muster_scheduling::{bootstrap, grouper, live};
-use muster_serving::certs::{CertReconciler, Certificates};
+use muster_serving::certs::{CertReconciler, Certificates, ClientAuthorities};
 use muster_serving::webhook::Webhooks;
 
 /// A coordinator that is being put together.
@@ -60,6 +62,10 @@ pub(super) struct Wiring {
     pub registry: Registry,
     metrics: Counters,
     definitions: HashMap<String, Watch<CustomResourceDefinition>>,
+    /// Whether parts and the loops in them are alive.
+    pub heartbeats: Heartbeats,
+    /// How old what is known of the cluster is.
+    pub ages: WatchAges,
     /// Tells all parts to end.
     pub stop: CancellationToken,
     /// What runs already.
@@ -135,14 +141,16 @@ impl Wiring {
         metrics.grouping.register(&mut registry);
         metrics.progress.register(&mut registry);
         let (stop, parts) = (CancellationToken::new(), JoinSet::new());
-        let definitions = HashMap::new();
-        Self { settings, client, registry, metrics, definitions, stop, parts }
+        let (definitions, heartbeats) = (HashMap::new(), Heartbeats::default());
+        let ages = WatchAges::default();
+        Self { settings, client, registry, metrics, definitions, heartbeats, ages, stop, parts }
     }
 
     /// Starts a part that ends when told to.
     fn start(&mut self, name: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let heart = self.heartbeats.register(name, LIMIT);
         self.parts.spawn(async move {
-            body.await;
+            heartbeat::beating(heart, body).await;
             name
         });
     }
@@ -167,6 +175,14 @@ impl Wiring {
         let dijobs = self.dijobs();
         let queues = self.definition(bootstrap::DEFINITION);
         let live = self.live();
+        for (name, age) in [
+            ("pods of rank groups", pods.age()),
+            ("records of tables", records.age()),
+            ("trainjobs", jobs.jobs.age()),
+            ("dijobs", dijobs.jobs.age()),
+        ] {
+            self.ages.add(name, age);
+        }
         Caches { pods, records, templates, servings, lws, jobs, dijobs, queues, live }
     }
 
@@ -449,7 +465,15 @@ impl Wiring {
             })
             .on(admission::PODS, move |request| judging.rules(&others).pod(request));
         hooks.metrics().register(&mut self.registry);
-        let tls = certificates.server_config(&[b"h2", b"http/1.1"])?;
+        let alpn: [&[u8]; 2] = [b"h2", b"http/1.1"];
+        let tls = match self.settings.webhook_client_ca.as_deref() {
+            Some(file) => {
+                let clients = ClientAuthorities::read(file).context("--webhook-client-ca")?;
+                self.start("authorities of clients", clients.clone().follow(self.stop.clone()));
+                certificates.server_config_for(clients, &alpn)?
+            }
+            None => certificates.server_config(&alpn)?,
+        };
         let (certificates, stop) = (certificates.clone(), self.stop.clone());
         self.start("webhooks", async move {
             tokio::select! {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// An authority.
 pub struct Authority {
@@ -25,6 +25,28 @@ impl Authority {
 
     /// A server's certificate for this name.
     pub fn server(&self, name: &str, expired: bool) -> Arc<ServerConfig> {
+        let (chain, key) = self.sign(name, expired);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(config)
+    }
+
+    /// What a client shows.
+    pub fn client(&self, expired: bool) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+        self.sign("client", expired)
+    }
+
+    fn sign(
+        &self,
+        name: &str,
+        expired: bool,
+    ) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         if expired {
@@ -32,15 +54,6 @@ impl Authority {
             params.not_after = date_time_ymd(2002, 1, 1);
         }
         let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        Arc::new(config)
+        (vec![certificate], PrivateKeyDer::try_from(key.serialize_der()).unwrap())
     }
 }

@@ -13,10 +13,10 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use muster_podgrouper::Config;
-use muster_runtime::ReconcileMetrics;
 use muster_runtime::election::Fence;
 use muster_runtime::events::Events;
 use muster_runtime::writer::Writer;
+use muster_runtime::{Environment, ReconcileMetrics};
 use muster_sandbox::Sandbox;
 use muster_scheduling::grouper::cache::Limits;
 use muster_scheduling::grouper::controller;
@@ -92,7 +92,12 @@ impl Intake {
         let grouper = Grouper::limited(writer, events, Config::default(), metrics.clone(), limits);
         let (stop, reconciles) = (CancellationToken::new(), ReconcileMetrics::default());
         let (tell, _) = mpsc::unbounded_channel();
-        let running = controller::run(grouper.clone(), tell, reconciles, stop.clone());
+        let running = controller::run(
+            grouper.clone(),
+            tell,
+            (Environment::system(), reconciles),
+            stop.clone(),
+        );
         let controller = tokio::spawn(running);
         Self { sandbox, grouper, controller, stop, metrics, fence }
     }

@@ -1,11 +1,12 @@
 //! What peers may not do to a hub, and what a hub does for peers in trouble.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use muster_hub::Settings as HubSettings;
+use muster_hub::{Role, Settings as HubSettings};
 use muster_proto::link::{Ack, AckOutcome, FromAgent, FromHub};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::manual_peer::{ManualPeer, reason};
 use crate::world::{Agent, LIMIT, NAME, Served, World, inventory, pods, quick, until};
@@ -88,7 +89,7 @@ async fn one_node_cannot_take_the_seats_of_all() {
 }
 
 #[tokio::test]
-async fn connections_without_an_agent_end_and_make_room() {
+async fn connections_without_an_agent_make_room_and_end() {
     let world = World::new();
     let settings = HubSettings {
         most_connections: 3,
@@ -103,7 +104,6 @@ async fn connections_without_an_agent_end_and_make_room() {
         for _ in 0..5 {
             mute.push(TcpStream::connect(served.address).await.unwrap());
         }
-        until("full", || served.hub.metrics().connections.get() == 3).await;
         let mut settings = world.settings(&served.url());
         if plaintext {
             settings = world.settings(&format!("http://{}", served.address));
@@ -117,15 +117,53 @@ async fn connections_without_an_agent_end_and_make_room() {
             let end = socket.read_to_end(&mut said);
             let _ = tokio::time::timeout(LIMIT, end).await.expect("it ends");
         }
-        until("ended", || served.hub.metrics().idle_connections.get() == 5).await;
+        let ended = || served.closed("quiet") + served.hub.metrics().idle_connections.get();
+        until("ended", || ended() == 5).await;
+        assert!(served.closed("quiet") >= 2, "who comes later does not wait");
         // Another one's whole life passes, and the agent's connection is still the first one.
         let _late = TcpStream::connect(served.address).await.unwrap();
-        until("ended", || served.hub.metrics().idle_connections.get() == 6).await;
+        until("ended", || ended() == 6).await;
         assert_eq!(agent.status.borrow().connects, 1);
         agent.stop().await;
         until("all closed", || served.hub.metrics().connections.get() == 0).await;
         served.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_source_with_too_many_streams_is_turned_away_at_once_and_others_are_not() {
+    let world = World::new();
+    let settings = HubSettings { most_connections_per_source: 2, ..quick() };
+    let served = Served::start(world.new_hub(settings, 1), 0, None).await;
+    let streams = [ManualPeer::open(&served).await, ManualPeer::open(&served).await];
+    let mut third = TcpStream::connect(served.address).await.unwrap();
+    let mut said = Vec::new();
+    let end = tokio::time::timeout(LIMIT, third.read_to_end(&mut said)).await.expect("it ends");
+    assert!(end.is_err() || said.is_empty(), "{said:?}");
+    assert_eq!(served.closed("source-full"), 1);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
+    let _other = socket.connect(served.address).await.unwrap();
+    until("let in", || served.hub.metrics().connections.get() == 3).await;
+    drop(streams);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_standby_names_the_leader_and_asks_nobody_about_tokens() {
+    let world = World::new();
+    let served = Served::start(world.new_hub(quick(), 1), 0, None).await;
+    served.hub.set_role(Role::Standby { leader: Some("https://leader:1".to_owned()) });
+    for token in ["token-n1", "invented"] {
+        let mut peer = ManualPeer::with_token(&served, token).await.unwrap();
+        let said = tokio::time::timeout(LIMIT, peer.hear()).await.expect("a word").unwrap();
+        assert_eq!(said, FromHub::Redirect(Some("https://leader:1".to_owned())));
+    }
+    assert_eq!(world.tokens.1.load(Ordering::Relaxed), 0);
+    served.hub.set_role(Role::Leader { epoch: 2 });
+    assert!(ManualPeer::with_token(&served, "invented").await.is_err());
+    assert_eq!(world.tokens.1.load(Ordering::Relaxed), 1);
+    served.stop().await;
 }
 
 #[tokio::test]

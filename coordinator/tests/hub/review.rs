@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use muster_hub::authenticate::{AUDIENCE, Authenticate, Reviewer};
+use muster_program::connections::Source;
 use muster_sandbox::Sandbox;
 use muster_sandbox::clock::Clock;
 use serde_json::{Value, json};
+
+/// Where tokens come from.
+const SOURCE: Source = Source::V4(std::net::Ipv4Addr::LOCALHOST);
 
 async fn token(sandbox: &Sandbox, account: &str, audience: &str, pod: Option<&Value>) -> String {
     let mut spec = json!({ "audiences": [audience], "expirationSeconds": 600 });
@@ -53,14 +57,18 @@ async fn the_api_says_which_node_a_token_is_bound_to() {
         (String::new(), Err("token-refused")),
     ];
     for (token, expected) in &cases {
-        let answer = reviewer.authenticate(token).await;
+        let answer = reviewer.authenticate(token, SOURCE).await;
         let answer = answer.as_deref().map_err(|denied| denied.reason());
         assert_eq!(answer, *expected);
     }
 
     clock.advance(Duration::from_secs(3600));
     let fresh = Reviewer::new(sandbox.client(), accounts());
-    assert_eq!(fresh.authenticate(&good).await.unwrap_err().reason(), "token-refused");
-    assert_eq!(reviewer.authenticate(&good).await.as_deref(), Ok("n1"), "asked a moment ago");
+    assert_eq!(fresh.authenticate(&good, SOURCE).await.unwrap_err().reason(), "token-refused");
+    assert_eq!(
+        reviewer.authenticate(&good, SOURCE).await.as_deref(),
+        Ok("n1"),
+        "asked a moment ago"
+    );
     sandbox.stop().await;
 }

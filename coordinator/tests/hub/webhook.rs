@@ -2,27 +2,29 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
+use muster_program::connections::ConnectionLimits;
 use muster_serving::certs::serving::{CertificateSender, certificates};
-use muster_serving::certs::{Names, remake};
+use muster_serving::certs::{ClientAuthorities, Names, remake};
 use muster_serving::webhook::server::{LARGEST_BODY, WebhookSettings};
 use muster_serving::webhook::{Answer, Webhooks};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::certificate::Authority;
 use crate::world::{LIMIT, until};
 
 struct Server {
@@ -33,6 +35,8 @@ struct Server {
     task: JoinHandle<()>,
     _change: CertificateSender,
 }
+
+type ClientCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn review(uid: &str, name: &str) -> Value {
     json!({
@@ -49,6 +53,11 @@ fn review(uid: &str, name: &str) -> Value {
 
 impl Server {
     async fn start(settings: WebhookSettings) -> Self {
+        Self::start_for(settings, None).await
+    }
+
+    /// One that shakes hands with clients of these authorities alone.
+    async fn start_for(settings: WebhookSettings, clients: Option<ClientAuthorities>) -> Self {
         let bundle = remake(Timestamp::now(), &Names::new(["localhost"])).unwrap();
         let (change, certificates) = certificates();
         change.serve(&bundle).unwrap();
@@ -60,7 +69,11 @@ impl Server {
         });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let tls = certificates.server_config(&[b"h2", b"http/1.1"]).unwrap();
+        let alpn: [&[u8]; 2] = [b"h2", b"http/1.1"];
+        let tls = match clients {
+            Some(clients) => certificates.server_config_for(clients, &alpn).unwrap(),
+            None => certificates.server_config(&alpn).unwrap(),
+        };
         let (stop, serving) = (CancellationToken::new(), webhooks.clone());
         let stopped = stop.clone();
         let task = tokio::spawn(async move { serving.serve(listener, tls, stopped).await });
@@ -69,18 +82,44 @@ impl Server {
     }
 
     async fn connect(&self, alpn: &[u8]) -> TlsStream<TcpStream> {
+        self.connect_as(alpn, None).await.unwrap()
+    }
+
+    /// Shows a certificate, or none.
+    async fn connect_as(
+        &self,
+        alpn: &[u8],
+        shown: Option<ClientCertificate>,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.authorities.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        let config = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let mut config = match shown {
+            Some((chain, key)) => config.with_client_auth_cert(chain, key).unwrap(),
+            None => config.with_no_client_auth(),
+        };
         config.alpn_protocols = vec![alpn.to_vec()];
         let socket = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap()
+        TlsConnector::from(Arc::new(config)).connect(name, socket).await
+    }
+
+    /// Whether a request of a caller with this certificate is answered.
+    async fn answers(&self, shown: Option<ClientCertificate>) -> bool {
+        let exchange = async {
+            let mut stream = self.connect_as(b"http/1.1", shown).await?;
+            stream.write_all(b"GET /pods HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").await?;
+            let mut heard = Vec::new();
+            // A refused handshake is heard of here, with TLS 1.3.
+            let read = stream.read_to_end(&mut heard).await;
+            if heard.is_empty() { read } else { Ok(heard.len()) }
+        };
+        let heard = tokio::time::timeout(LIMIT, exchange).await.expect("an end");
+        heard.is_ok_and(|bytes| bytes > 0)
     }
 
     async fn send(
@@ -213,10 +252,39 @@ async fn a_handler_that_panics_fails_its_request_alone() {
     server.stop().await;
 }
 
+/// Deadlines that a test can wait for.
+fn hurried(patience: Duration) -> WebhookSettings {
+    let settings = WebhookSettings::default();
+    let connections = ConnectionLimits {
+        handshake: patience,
+        head: patience,
+        body: patience,
+        idle: patience,
+        ..settings.connections
+    };
+    WebhookSettings { connections, ..settings }
+}
+
+/// As shipped, with room for few: what the API server waits for at most, and so many connections and requests.
+fn crowded(most: usize) -> WebhookSettings {
+    let settings = WebhookSettings::default();
+    let connections = ConnectionLimits { most, most_per_source: most / 2, ..settings.connections };
+    WebhookSettings { connections, most_requests: 4, most_requests_per_source: 2, ..settings }
+}
+
+/// What the shipped configurations let the API server wait.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection from 127.0.0.`last`.
+async fn connect_from(last: u8, address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, last], 0).into()).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
 #[tokio::test]
 async fn callers_that_take_their_time_are_sent_away() {
-    let patience = Duration::from_millis(200);
-    let server = Server::start(WebhookSettings { patience, ..WebhookSettings::default() }).await;
+    let server = Server::start(hurried(Duration::from_millis(200))).await;
     let silent = server.raw("");
     let half_a_head = server.raw("POST /pods HTTP/1.1\r\nhost: local");
     let head = "POST /pods HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
@@ -237,24 +305,59 @@ async fn callers_that_take_their_time_are_sent_away() {
 }
 
 #[tokio::test]
-async fn a_crowd_of_mute_callers_only_delays_the_others() {
-    let patience = Duration::from_millis(200);
-    let settings = WebhookSettings { patience, most_connections: 3, ..WebhookSettings::default() };
-    let server = Server::start(settings).await;
+async fn a_crowd_of_mute_callers_does_not_delay_the_others() {
+    let server = Server::start(crowded(8)).await;
+    let began = Instant::now();
     let mut mute = Vec::new();
-    for _ in 0..10 {
-        mute.push(TcpStream::connect(server.address).await.unwrap());
+    // Of the API server's own address, and of others.
+    for last in [1, 2, 3, 1, 2, 3] {
+        for _ in 0..10 {
+            mute.push(connect_from(last, server.address).await);
+        }
+        assert_eq!(server.post(true, review("u", "p").to_string()).await.0, StatusCode::OK);
     }
-    until("full", || server.webhooks.metrics().connections.get() == 3).await;
-    assert_eq!(server.post(true, review("u", "p").to_string()).await.0, StatusCode::OK);
+    assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
+    let open = server.webhooks.metrics().connections.get();
+    assert!(open <= 8 + 10, "those that close are few: {open}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_that_drip_do_not_delay_the_others() {
+    let server = Server::start(crowded(64)).await;
+    let began = Instant::now();
+    let head = "POST /pods HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let mut dripping = Vec::new();
+    for _ in 0..crowded(64).most_requests * 4 {
+        let mut stream = server.connect(b"http/1.1").await;
+        let text = format!("{head}content-length: 100\r\n\r\n{{");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        dripping.push(stream);
+    }
+    for is_http2 in [false, true] {
+        let (code, _) = server.post(is_http2, review("u", "p").to_string()).await;
+        assert_eq!(code, StatusCode::OK);
+    }
+    assert!(began.elapsed() < TIMEOUT, "{:?}", began.elapsed());
+    assert_eq!(server.count("/pods", "allowed"), 2);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_api_server_may_have_many_requests_at_once() {
+    let server = Server::start(crowded(64)).await;
+    let asked = (0..24).map(|_| server.post(false, review("u", "p").to_string()));
+    let answers = futures::future::join_all(asked).await;
+    assert!(answers.iter().all(|(code, _)| *code == StatusCode::OK), "{answers:?}");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn an_old_connection_is_asked_to_go() {
-    let patience = Duration::from_millis(100);
-    let settings = WebhookSettings { patience, lasts: patience, ..WebhookSettings::default() };
-    let server = Server::start(settings).await;
+    let settings = WebhookSettings::default();
+    let lasts = Duration::from_millis(100);
+    let connections = ConnectionLimits { lasts, ..settings.connections };
+    let server = Server::start(WebhookSettings { connections, ..settings }).await;
     let stream = TokioIo::new(server.connect(b"h2").await);
     let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream);
     let (mut sender, connection) = handshake.await.unwrap();
@@ -263,5 +366,25 @@ async fn an_old_connection_is_asked_to_go() {
     let asked = request(Method::POST, server.address, "/pods", "application/json", body);
     assert_eq!(sender.send_request(asked).await.unwrap().status(), StatusCode::OK);
     tokio::time::timeout(LIMIT, ended).await.expect("it ends").unwrap().unwrap();
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_shows_no_good_certificate_is_refused_in_the_handshake() {
+    let (good, other) = (Authority::new("api server"), Authority::new("somebody else"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.crt");
+    std::fs::write(&file, &good.pem).unwrap();
+    let clients = ClientAuthorities::read(&file).unwrap();
+    let server = Server::start_for(WebhookSettings::default(), Some(clients)).await;
+    assert!(server.answers(Some(good.client(false))).await);
+    for (shown, why) in [
+        (None, "none"),
+        (Some(other.client(false)), "of another authority"),
+        (Some(good.client(true)), "expired"),
+    ] {
+        assert!(!server.answers(shown).await, "{why}");
+    }
+    assert_eq!(server.count("/pods", "wrong-method"), 1, "the others have asked nothing");
     server.stop().await;
 }

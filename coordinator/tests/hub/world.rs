@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use muster_agent::problem::{Area, Problems};
 use muster_hub::authenticate::{Authenticate, AuthenticateError};
 use muster_hub::blob::Blob;
 use muster_hub::{Hub, Role, Settings as HubSettings};
+use muster_program::connections::Source;
 use muster_proto::delivery::{Delivered, Delivery, Digest, Place};
 use muster_proto::device::{Device, Inventory, Vendor};
 use muster_proto::pod::{PodDevices, PodRef};
@@ -33,9 +35,9 @@ pub const NAME: &str = "hub.muster.svc";
 /// Longest wait of any test.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// Tokens and their nodes.
+/// Tokens and their nodes, and how often somebody asked.
 #[derive(Default)]
-pub struct Tokens(pub Mutex<HashMap<String, String>>);
+pub struct Tokens(pub Mutex<HashMap<String, String>>, pub AtomicUsize);
 
 /// A hub that is served.
 pub struct Served {
@@ -120,7 +122,9 @@ impl Authenticate for Tokens {
     fn authenticate<'a>(
         &'a self,
         token: &'a str,
+        _source: Source,
     ) -> BoxFuture<'a, Result<String, AuthenticateError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
         let node = self.0.lock().get(token).cloned();
         Box::pin(async move { node.ok_or_else(|| AuthenticateError::Token("unknown".to_owned())) })
     }
@@ -158,6 +162,12 @@ impl Served {
     pub fn refused_streams(&self, reason: &str) -> u64 {
         let reason = muster_hub::metrics::Reason { reason: reason.to_owned() };
         self.hub.metrics().refused_streams.get_or_create(&reason).get()
+    }
+
+    /// Connections that were closed so that others have room.
+    pub fn closed(&self, reason: &'static str) -> u64 {
+        let reason = muster_program::connections::CloseReason { reason };
+        self.hub.metrics().closed_connections.get_or_create(&reason).get()
     }
 
     pub fn refused_orders(&self, reason: &str) -> u64 {

@@ -3,7 +3,9 @@
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use prometheus_client::registry::Registry;
+use tokio::time::Instant;
 
+use crate::heartbeat::{self, Heartbeats};
 use crate::log::LogLevel;
 use crate::serve::Caller;
 
@@ -25,6 +27,27 @@ pub fn metrics(registry: &Registry) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
+/// Whether all loops of the program are alive; if not, which are not. `?verbose` says more, as Kubernetes' own programs do: all loops
+/// and what `details` adds. Only loops count. What a program cannot reach is no reason to start it anew.
+pub fn health(hearts: &Heartbeats, query: Option<&str>, details: impl Fn() -> String) -> Response {
+    let now = Instant::now();
+    let stuck = hearts.check(now);
+    let (code, mut text) = match stuck.is_empty() {
+        true => (StatusCode::OK, "ok\n".to_owned()),
+        false => (StatusCode::SERVICE_UNAVAILABLE, heartbeat::describe(&stuck)),
+    };
+    if query.is_some_and(|query| query.split('&').any(|one| one == "verbose")) {
+        for (name, silent) in hearts.all(now) {
+            text += &match silent {
+                Some(silent) => format!("loop {name}: asked {} s ago\n", silent.as_secs()),
+                None => format!("loop {name}: has answered\n"),
+            };
+        }
+        text += &details();
+    }
+    (code, text).into_response()
+}
+
 /// Takes another level of the log, from callers on this machine.
 pub fn set_level(log: &LogLevel, Caller(caller): Caller, wanted: &str) -> Response {
     if !caller.is_loopback() {
@@ -34,5 +57,33 @@ pub fn set_level(log: &LogLevel, Caller(caller): Caller, wanted: &str) -> Respon
     match log.set(wanted.trim()) {
         Ok(()) => format!("{}\n", log.get()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn asked(hearts: &Heartbeats, query: Option<&str>) -> (StatusCode, String) {
+        let response = health(hearts, query, || "watch Pod: fails\n".to_owned());
+        let (head, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, 4096).await.unwrap();
+        (head.status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn health_names_the_loop_that_is_stuck_and_details_do_not_count() {
+        let hearts = Heartbeats::default();
+        let _stuck = hearts.register("scheduler", heartbeat::LIMIT);
+        assert_eq!(asked(&hearts, None).await, (StatusCode::OK, "ok\n".to_owned()));
+        let (code, text) = asked(&hearts, Some("verbose")).await;
+        assert_eq!(code, StatusCode::OK);
+        assert_eq!(text, "ok\nloop scheduler: asked 0 s ago\nwatch Pod: fails\n");
+        tokio::time::advance(heartbeat::LIMIT + Duration::from_secs(1)).await;
+        let (code, text) = asked(&hearts, None).await;
+        assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(text.contains("\"scheduler\""), "{text}");
     }
 }

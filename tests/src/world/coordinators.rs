@@ -397,6 +397,7 @@ impl Coordinators {
             hub_address: None,
             streams,
             webhooks: anywhere,
+            webhook_client_ca: None,
             listen: anywhere,
             progress: reports.then_some(anywhere),
             names: Names::of_service(ACCOUNT, NAMESPACE, ["localhost", "127.0.0.1"]),

@@ -105,6 +105,7 @@ fn the_flags_that_values_may_set_are_those_of_the_coordinator() -> Result<()> {
         "hub",
         "hub-address",
         "webhooks",
+        "webhook-client-ca",
         "listen",
         "agent-account",
         "template-namespace",

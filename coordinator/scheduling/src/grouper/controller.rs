@@ -53,11 +53,11 @@ struct PodGrouper {
 pub async fn run(
     grouper: Grouper,
     grouped: mpsc::UnboundedSender<GroupedPod>,
-    reconciles: ReconcileMetrics,
+    (environment, reconciles): (Environment, ReconcileMetrics),
     stop: CancellationToken,
 ) {
     let (writer, events) = (grouper.0.writer.clone(), grouper.0.events.clone());
-    let context = Context::new(writer, events, Environment::system());
+    let context = Context::new(writer, events, environment);
     let controller = Arc::new(PodGrouper { grouper, grouped });
     muster_runtime::controller::run(controller, context, reconciles, stop).await;
 }

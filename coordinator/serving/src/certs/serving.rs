@@ -6,12 +6,15 @@ use std::sync::Arc;
 use ::ring::hmac;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier,
+};
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;
 
 use super::contents::Contents;
-use super::{Bundle, CertsError};
+use super::{Bundle, CertsError, ClientAuthorities};
 
 /// What servers of this process present. Copies share it.
 #[derive(Clone)]
@@ -99,12 +102,34 @@ impl Certificates {
     /// Settings of a TLS server that speaks these protocols, the first one best. They stay good when certificates
     /// change.
     pub fn server_config(&self, alpn: &[&[u8]]) -> Result<Arc<ServerConfig>, rustls::Error> {
+        self.config(alpn, WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// The same of a server that shakes hands with clients of these authorities alone.
+    pub fn server_config_for(
+        &self,
+        clients: ClientAuthorities,
+        alpn: &[&[u8]],
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
+        self.config(alpn, Arc::new(clients))
+    }
+
+    fn config(
+        &self,
+        alpn: &[&[u8]],
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let provider = Arc::new(ring::default_provider());
+        let asks = clients.offer_client_auth();
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
+        if asks {
+            // A session that is resumed is not verified again, though its authority may be believed no more.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+        }
         Ok(Arc::new(config))
     }
 }

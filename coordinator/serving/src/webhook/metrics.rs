@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use muster_program::connections::CloseReason;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -37,6 +38,8 @@ pub struct Metrics {
     pub duration: Family<Path, Histogram, fn() -> Histogram>,
     /// Connections, those that still shake hands too.
     pub connections: Gauge,
+    /// Connections that were closed or refused so that others have room.
+    pub closed_connections: Family<CloseReason, Counter>,
 }
 
 // === impl Metrics ===
@@ -48,6 +51,7 @@ impl Default for Metrics {
             requests: Family::default(),
             duration: Family::new_with_constructor(histogram),
             connections: Gauge::default(),
+            closed_connections: Family::default(),
         }
     }
 }
@@ -67,6 +71,11 @@ impl Metrics {
             self.duration.clone(),
         );
         registry.register("connections", "Connections", self.connections.clone());
+        registry.register(
+            "closed_connections",
+            "Connections that the server closed or refused so that others have room",
+            self.closed_connections.clone(),
+        );
     }
 
     /// How many requests at a path ended so.

@@ -23,10 +23,22 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use metrics::Metrics;
-use muster_serving::https::{self, Limits};
+use muster_program::connections::{ConnectionLimits, Connections};
+use muster_serving::https;
 
 /// How long a request may take, with all that it makes the API server do.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What trainers may do. Each of them has an address of its own, unless its pod is in the node's network.
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    most: 1024,
+    most_per_source: 64,
+    handshake: PATIENCE,
+    head: PATIENCE,
+    body: PATIENCE,
+    idle: Duration::from_secs(30),
+    lasts: Duration::from_secs(120),
+};
 
 /// Reports that are worked on at once; others wait.
 const MOST: usize = 16;
@@ -53,10 +65,8 @@ impl Reports {
         tls: Arc<ServerConfig>,
         stop: CancellationToken,
     ) {
-        let limits =
-            Limits { most_connections: 1024, patience: PATIENCE, lasts: Duration::from_secs(120) };
-        let connections = self.metrics.connections.clone();
+        let open = self.metrics.connections.clone();
         let router = Router::new().fallback(answer::answer).with_state(Arc::new(self));
-        https::serve(listener, tls, router, &limits, &connections, stop).await;
+        https::serve(listener, tls, router, &Connections::new(LIMITS), &open, stop).await;
     }
 }

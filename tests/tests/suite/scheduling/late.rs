@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, PostParams};
+use muster_program::heartbeat::Heartbeats;
 use muster_runtime::ReconcileMetrics;
 use muster_runtime::election::Fence;
 use muster_runtime::events::Events;
@@ -77,6 +78,7 @@ async fn a_pod_that_was_given_a_node_meanwhile_is_not_left_as_one_that_waits() -
                 grouping: grouper::Metrics::default(),
                 reconciles: ReconcileMetrics::default(),
                 shown: StatusView::default(),
+                heartbeats: Heartbeats::default(),
             };
             let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
             StatusWriter::new(context).write_changes(

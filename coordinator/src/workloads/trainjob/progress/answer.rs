@@ -11,13 +11,13 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenRe
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use muster_pipeline::report::{self, FIELD_MANAGER, LARGEST, PathError, Place, Report};
+use muster_program::connections::Connection;
 use tokio::time::timeout;
 
 use super::said::Refused;
 use super::{PATIENCE, Reports, metrics};
 use crate::workloads::trainjob::kinds::Job;
 use muster_serving::body::{self, Unread};
-use muster_serving::https::Useful;
 
 /// No token is longer.
 const LONGEST_TOKEN: usize = 16 * 1024;
@@ -25,11 +25,10 @@ const LONGEST_TOKEN: usize = 16 * 1024;
 /// The answer to a request.
 pub(super) async fn answer(
     State(reports): State<Arc<Reports>>,
-    Extension(useful): Extension<Useful>,
+    Extension(connection): Extension<Connection>,
     request: Request,
 ) -> Response {
-    useful.note();
-    let taken = timeout(PATIENCE, reports.take(request)).await.unwrap_or_else(|_| {
+    let taken = timeout(PATIENCE, reports.take(request, &connection)).await.unwrap_or_else(|_| {
         let why = "the report took too long: try again";
         Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, why))
     });
@@ -50,7 +49,7 @@ pub(super) async fn answer(
 
 impl Reports {
     /// Takes a report; what was understood of it.
-    async fn take(&self, request: Request) -> Result<Report, Refused> {
+    async fn take(&self, request: Request, connection: &Connection) -> Result<Report, Refused> {
         let path = request.uri().path();
         let place = match request.method() {
             &Method::POST => Place::of_path(path),
@@ -75,6 +74,8 @@ impl Reports {
         // It is never closed.
         let _slot = self.slots.acquire().await.ok();
         authorize(&self.client, &place, token).await?;
+        // From here on it makes room for nobody.
+        let _working = connection.working();
         let body = read(request.into_body()).await?;
         let report = Report::read(&body).map_err(|why| undecodable(&why))?;
         if let Some(status) = &report.trainer_status {
