@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`muster_pipeline`] decides. Here it is fed, and its writes are done: objects by server-side apply as `trainer`, and only if
-//! that would change something ([`crate::workloads::same`]), status by merge patch. Nothing that matters is kept in memory alone, so a restart
+//! that would change something (`workloads/same.rs`), status by merge patch. Nothing that matters is kept in memory alone, so a restart
 //! between any two writes changes nothing.
 
 mod absence;
