@@ -96,7 +96,7 @@ impl Registry {
         Opened {
             session: number,
             inventory: node.inventory.as_ref().map(|(_, digest)| *digest),
-            pods: node.pods.as_ref().map(Pods::digest),
+            pods: node.reported_pods().map(Pods::digest),
             orders,
         }
     }
@@ -131,7 +131,8 @@ impl Registry {
 
     /// The pods that a change of this session is a change to.
     pub fn pods_before(&self, node: &str, session: u64) -> Option<Pods> {
-        self.nodes.get(node).filter(|node| node.is_current(session))?.pods.clone()
+        let node = self.nodes.get(node).filter(|node| node.is_current(session))?;
+        node.reported_pods().cloned()
     }
 
     /// An agent reports its pods. Whether that is news.
@@ -232,7 +233,7 @@ impl Registry {
     /// The pods of every node, by uid.
     pub fn pods(&self) -> BTreeMap<String, Vec<Arc<PodDevices>>> {
         let known = |(name, node): (&String, &Node)| {
-            let pods = node.pods.as_ref()?;
+            let pods = node.reported_pods()?;
             Some((name.clone(), pods.iter().cloned().collect()))
         };
         self.nodes.iter().filter_map(known).collect()
@@ -240,14 +241,14 @@ impl Registry {
 
     /// The pods of one node, by uid.
     pub fn pods_of(&self, node: &str) -> Vec<Arc<PodDevices>> {
-        let pods = self.nodes.get(node).and_then(|node| node.pods.as_ref());
+        let pods = self.nodes.get(node).and_then(Node::reported_pods);
         pods.map(|pods| pods.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// What the agent of a node says about one of its pods.
     pub fn agent_report(&self, node: &str, uid: &str) -> Option<AgentReport> {
         let node = self.nodes.get(node)?;
-        let pod = node.pods.as_ref()?.get(uid)?.clone();
+        let pod = node.reported_pods()?.get(uid)?.clone();
         let inventory = node.inventory.as_ref()?.0.clone();
         Some(AgentReport { pod, inventory })
     }

@@ -23,6 +23,8 @@ pub(super) struct Node {
     pub(super) has_left: bool,
     /// Of the machine, as the last session said.
     boot_id: String,
+    /// Whether its pods are known from before that boot only. Their volumes are still there, what they hold may be another.
+    booted: bool,
     pub(super) inventory: Option<(Arc<Inventory>, Digest)>,
     pub(super) pods: Option<Pods>,
     desired: BTreeMap<Place, Desired>,
@@ -40,8 +42,13 @@ impl Node {
         self.session.as_ref().is_some_and(|own| own.number == session)
     }
 
+    /// Its pods, as they were said since the machine was booted.
+    pub(super) fn reported_pods(&self) -> Option<&Pods> {
+        self.pods.as_ref().filter(|_| !self.booted)
+    }
+
     /// A session begins: these tables are there. What is not, is to be said. After another boot nothing that was known of the machine and
-    /// of its pods counts.
+    /// of what its pods hold counts.
     pub(super) fn begin(
         &mut self,
         session: Session,
@@ -50,7 +57,7 @@ impl Node {
     ) -> Vec<Order> {
         if self.boot_id != session.boot_id {
             self.boot_id.clone_from(&session.boot_id);
-            (self.inventory, self.pods) = (None, None);
+            (self.inventory, self.booted) = (None, true);
         }
         self.has_left = false;
         self.session = Some(session);
@@ -94,9 +101,9 @@ impl Node {
         self.delivered.retain(|place, _| pods.hold(place));
         self.refused.retain(|place, _| pods.hold(place));
         self.due.retain(|place| pods.hold(place));
-        let before = self.pods.as_ref().map(Pods::digest);
+        let before = self.reported_pods().map(Pods::digest);
         let news = before != Some(pods.digest());
-        self.pods = Some(pods);
+        (self.pods, self.booted) = (Some(pods), false);
         news
     }
 
