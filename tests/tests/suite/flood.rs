@@ -1,5 +1,5 @@
 //! Callers who shout at every listener of a coordinator, from one address and from many, while others want something: probes, the
-//! API server, agents. `MUSTER_FLOOD` says how many connections shout, 1,000 by default.
+//! API server, agents. `MUSTER_FLOOD` says how many connections shout, 1,000 by default, and a tenth of that with TLS.
 
 mod attack;
 mod probe;
@@ -43,7 +43,9 @@ async fn flood(target: &Target, probe: &Probe, ways: &[Shout]) -> Result<()> {
     let connections = connections()?;
     for &way in ways {
         for crowd in [Crowd::OneAddress, Crowd::ManyAddresses] {
-            let attack = Attack::begin(target, way, crowd, connections)?;
+            // A handshake costs this process both its sides.
+            let callers = if target.has_tls() { connections / 10 } else { connections };
+            let attack = Attack::begin(target, way, crowd, callers)?;
             let probes = Probes::begin(probe, TIMEOUT)?;
             tokio::time::sleep(LASTS).await;
             let asked = probes.end().await?;

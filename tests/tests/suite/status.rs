@@ -1,15 +1,18 @@
 //! What the leader's status says of ModelServings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kube::api::DeleteParams;
 use muster_coordinator::workloads::modelserving::view::ServingStatus;
 use muster_modelserving::shape::Shape;
 use muster_tests::World;
-use muster_tests::world::{HOLD, Seen};
+use muster_tests::world::{HOLD, Seen, Wire};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
+use super::docs::get;
 use super::ranktable::TEMPLATE;
 use super::workload::{NPU, template};
 
@@ -72,6 +75,65 @@ async fn the_leader_says_how_model_servings_stand_until_they_are_gone() -> Resul
             let api = world.servings(Shape::Short);
             api.delete("good", &DeleteParams::background()).await?;
             shown(world, "one of them", |all| all.len() == 1 && all[0].name == "lost").await?;
+            Ok(())
+        })
+        .await
+}
+
+/// Waits until the coordinator of this number has these loops, and all its loops have answered.
+async fn answers(world: &World, number: usize, names: &[&str]) -> Result<()> {
+    let asked = |now| -> Result<_> {
+        let all = world.coordinators()?;
+        let one = all.iter().find(|one| one.number == number).context("gone")?;
+        let hearts = &one.coordinator().status().heartbeats;
+        let stuck = hearts.check(now);
+        ensure!(stuck.is_empty(), "{stuck:?}");
+        Ok((one.coordinator().addresses().status, hearts.all(now)))
+    };
+    asked(Instant::now())?;
+    world
+        .until("an answer of all loops", async || {
+            let (address, all) = asked(Instant::now())?;
+            let page = get(address, "/healthz?verbose").await?;
+            ensure!(page.starts_with("HTTP/1.1 200"), "{page}");
+            // Each question is answered, the last one a moment after it is asked.
+            let late = |silent: &Option<Duration>| silent.is_some_and(|time| !time.is_zero());
+            let there = names.iter().all(|name| all.iter().any(|(known, _)| known == name));
+            Ok(match !there || all.iter().any(|(_, silent)| late(silent)) {
+                true => Seen::NotYet(page),
+                false => Seen::Yes(()),
+            })
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn liveness_does_not_end_while_the_api_server_is_away() -> Result<()> {
+    World::new()
+        .coordinators(1)
+        .run(async |world| {
+            let wire = Wire::new();
+            let number = world.add_coordinator_with(|client| wire.client(client)).await?;
+            world.coordinators_mut()?.end(0).await?;
+            world
+                .until("the other one to lead", async || {
+                    let leads = world.coordinators()?.leader().is_some();
+                    Ok(if leads { Seen::Yes(()) } else { Seen::NotYet(String::new()) })
+                })
+                .await?;
+            let always = ["election", "leading", "hub", "webhooks"];
+            answers(world, number, &always).await?;
+            answers(world, number, &["ranktable", "trainjob", "scheduler"]).await?;
+            wire.cut();
+            // It leads no more, and what only a leader does has ended.
+            world
+                .until("nobody leads", async || {
+                    let leads = world.coordinators()?.leader().is_some();
+                    Ok(if leads { Seen::NotYet(String::new()) } else { Seen::Yes(()) })
+                })
+                .await?;
+            answers(world, number, &always).await?;
+            wire.mend();
             Ok(())
         })
         .await

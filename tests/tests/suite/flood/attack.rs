@@ -108,6 +108,11 @@ impl Target {
         Ok(Self { address, tls: Some(TlsConnector::from(Arc::new(config))) })
     }
 
+    /// Whether TLS is spoken.
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// A connection from that address.
     pub async fn connect(&self, from: Ipv4Addr) -> Result<Box<dyn Wire>> {
         let socket = TcpSocket::new_v4()?;

@@ -93,7 +93,12 @@ impl Probe {
                         .metadata_mut()
                         .insert("authorization", format!("Bearer {token}").parse()?);
                     let mut client = LinkClient::new(target.channel(OWN).await?);
-                    drop(client.open(request).await?);
+                    match client.open(request).await {
+                        Ok(_) => {}
+                        // Its node is known; earlier streams of it have not ended yet.
+                        Err(why) if reason(&why) == "too-many-streams" => {}
+                        Err(why) => return Err(why.into()),
+                    }
                 }
             }
             Ok(())
@@ -112,6 +117,12 @@ impl fmt::Display for Probe {
             Self::Stream(..) => "hub",
         })
     }
+}
+
+/// Why the hub refuses a stream.
+fn reason(status: &tonic::Status) -> &str {
+    let reason = status.metadata().get("muster-reason");
+    reason.and_then(|reason| reason.to_str().ok()).unwrap_or_default()
 }
 
 /// What is heard until the connection ends.
