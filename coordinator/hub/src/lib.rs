@@ -47,6 +47,9 @@ use registry::{AgentReport, Registry, Session, TableReport, Tables};
 /// Changes that a slow subscriber may miss before it must look at everything again.
 const CHANGES_KEPT: usize = 4096;
 
+/// No TLS handshake takes longer.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// Limits and times.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -165,7 +168,7 @@ impl Settings {
         ConnectionLimits {
             most: self.most_connections,
             most_per_source: self.most_connections_per_source,
-            handshake: self.hello_within,
+            handshake: HANDSHAKE,
             // What comes after the handshake is a stream, or ends with the connection that is of no use.
             head: idle,
             body: idle,
