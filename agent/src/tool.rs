@@ -6,7 +6,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,7 +223,7 @@ impl Tools {
         (!real.is_empty()).then(|| real.join(":"))
     }
 
-    /// The file to run, if nobody but root and we can have written it.
+    /// The file to run, if nobody but root and we can have written it, or put it or a directory above it in its place.
     pub fn trusted(&self, path: &str) -> Result<PathBuf, ToolError> {
         let resolved = match self.host.resolve(path) {
             Ok(resolved) => resolved,
@@ -234,16 +234,20 @@ impl Tools {
         };
         let program = self.host.path(&resolved.to_string_lossy());
         let untrusted = |why| ToolError::Untrusted { path: path.to_owned(), why };
-        let folder = program.parent().unwrap_or(Path::new("/"));
-        for (place, what) in [(program.as_path(), "it"), (folder, "its directory")] {
+        for (level, place) in resolved.ancestors().enumerate() {
+            let place = self.host.path(&place.to_string_lossy());
             let found = std::fs::symlink_metadata(place)
                 .map_err(|error| ToolError::Io { path: path.to_owned(), error })?;
-            match (what, belongs_to_us(&found), is_shared(&found)) {
-                ("it", false, _) => return Err(untrusted("it belongs to somebody else")),
-                ("it", _, true) => return Err(untrusted("others may write to it")),
-                (_, false, _) => return Err(untrusted("its directory belongs to somebody else")),
-                (_, _, true) => return Err(untrusted("others may write to its directory")),
-                _ => {}
+            match (level, belongs_to_us(&found), is_shared(&found)) {
+                (_, true, false) => {}
+                (0, false, _) => return Err(untrusted("it belongs to somebody else")),
+                (0, true, true) => return Err(untrusted("others may write to it")),
+                (_, false, _) => {
+                    return Err(untrusted("a directory above it belongs to somebody else"));
+                }
+                (_, true, true) => {
+                    return Err(untrusted("others may write to a directory above it"));
+                }
             }
         }
         Ok(program)
@@ -449,5 +453,22 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(tools.run("/tool", &[]).await.unwrap_err().reason(), "tool-untrusted");
+    }
+
+    #[tokio::test]
+    async fn a_tool_below_a_directory_that_others_can_write_is_not_run() {
+        let (folder, tools) = tool("echo run");
+        let (vendor, bin) = (folder.path().join("vendor"), folder.path().join("vendor/bin"));
+        fs::create_dir_all(&bin).unwrap();
+        fs::rename(folder.path().join("tool"), bin.join("tool")).unwrap();
+        for place in [folder.path(), vendor.as_path(), bin.as_path()] {
+            fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert_eq!(tools.run("/vendor/bin/tool", &[]).await.unwrap(), "run\n");
+        // Whoever may write there could put another directory in its place.
+        fs::set_permissions(&vendor, fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = tools.run("/vendor/bin/tool", &[]).await.unwrap_err();
+        assert_eq!(refused.reason(), "tool-untrusted");
+        assert!(refused.to_string().contains("a directory above it"), "{refused}");
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::heartbeat::{self, Heartbeats};
 use crate::log::LogLevel;
+use crate::owner;
 use crate::serve::Caller;
 
 /// How much of a request for another log level is read.
@@ -48,15 +49,30 @@ pub fn health(hearts: &Heartbeats, query: Option<&str>, details: impl Fn() -> St
     (code, text).into_response()
 }
 
-/// Takes another level of the log, from callers on this machine.
-pub fn set_level(log: &LogLevel, Caller(caller): Caller, wanted: &str) -> Response {
-    if !caller.is_loopback() {
+/// Takes another level of the log, from root on this machine, or from the user that this program runs as.
+pub fn set_level(log: &LogLevel, caller: Caller, wanted: &str) -> Response {
+    if !caller.address.ip().is_loopback() {
         let text = "the log level is changed from the same machine or pod\n";
         return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    if let Err(why) = may_change(caller, nix::unistd::geteuid().as_raw()) {
+        return (StatusCode::FORBIDDEN, format!("{why}\n")).into_response();
     }
     match log.set(wanted.trim()) {
         Ok(()) => format!("{}\n", log.get()).into_response(),
         Err(error) => (StatusCode::BAD_REQUEST, format!("{error:#}\n")).into_response(),
+    }
+}
+
+/// Whether a caller of this machine may change what the program does, which runs as this user.
+fn may_change(caller: Caller, own: u32) -> Result<(), String> {
+    match owner::of(caller.address, caller.server) {
+        Some(user) if user == 0 || user == own => Ok(()),
+        Some(user) => Err(format!(
+            "the log level is changed by root or by user {own}, whom this program runs as, and user {user} asks"
+        )),
+        None => Err("the log level is changed by root, and nobody knows whose connection this is"
+            .to_owned()),
     }
 }
 
@@ -71,6 +87,20 @@ mod tests {
         let (head, body) = response.into_parts();
         let body = axum::body::to_bytes(body, 4096).await.unwrap();
         (head.status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn only_root_and_the_programs_own_user_change_what_it_does() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let stream = std::net::TcpStream::connect(server).unwrap();
+        let caller = Caller { address: stream.local_addr().unwrap(), server };
+        let me = nix::unistd::geteuid().as_raw();
+        assert_eq!(may_change(caller, me), Ok(()));
+        // Root may, whoever the program runs as; anybody else may not.
+        assert_eq!(may_change(caller, me + 1).is_ok(), me == 0);
+        let gone = Caller { address: server, server };
+        assert!(may_change(gone, me).unwrap_err().contains("nobody knows"));
     }
 
     #[tokio::test(start_paused = true)]

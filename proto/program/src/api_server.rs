@@ -84,6 +84,7 @@ mod tests {
     async fn a_watch_that_falls_silent_ends() {
         let client = client_of(|mut stream: TcpStream| async move {
             let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+            let _asked = stream.read(&mut [0; 4096]).await;
             let _sent = stream.write_all(head).await;
             listen(stream).await;
         })

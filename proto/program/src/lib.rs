@@ -11,6 +11,7 @@ pub mod connections;
 pub mod duration;
 pub mod heartbeat;
 pub mod log;
+pub mod owner;
 pub mod page;
 pub mod parts;
 pub mod run;

@@ -34,9 +34,14 @@ pub const LIMITS: ConnectionLimits = ConnectionLimits {
     lasts: Duration::from_secs(60),
 };
 
-/// The address that a request came from.
+/// Both ends of the connection that a request came by.
 #[derive(Clone, Copy, Debug)]
-pub struct Caller(pub IpAddr);
+pub struct Caller {
+    /// The caller's.
+    pub address: SocketAddr,
+    /// Ours.
+    pub server: SocketAddr,
+}
 
 /// Serves until told to stop.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
@@ -61,14 +66,19 @@ pub async fn serve_within(
             () = stop.cancelled() => return,
             accepted = connections.accept(&listener) => accepted,
         };
-        let Ok(caller) = stream.peer_addr() else { continue };
+        let (Ok(caller), Ok(server)) = (stream.peer_addr(), stream.local_addr()) else { continue };
         let router = router
             .clone()
-            .layer(Extension(Caller(caller.ip().to_canonical())))
+            .layer(Extension(Caller { address: canonical(caller), server }))
             .layer(Extension(open.connection().clone()));
         let (limits, stop) = (*connections.limits(), stop.clone());
         tokio::spawn(async move { converse(stream, open, router, limits, stop).await });
     }
+}
+
+/// The address without the form that IPv4 has in sockets of IPv6.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// One connection, until its end.
