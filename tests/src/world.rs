@@ -319,6 +319,7 @@ impl World {
         self.gate.open();
         if self.coordinators.is_some() && Self::is_real() {
             self.remove_webhook().await;
+            self.remove_further_rights().await;
         }
         if let Some(agents) = self.agents {
             agents.stop().await;

@@ -265,6 +265,16 @@ impl World {
         }
     }
 
+    /// Takes away the rights that only a choice of this world needs: worlds after it share the cluster.
+    pub(super) async fn remove_further_rights(&self) {
+        let chosen = self.coordinators().is_ok_and(|all| all.settings.leader_worker_sets);
+        let documents =
+            chosen.then(|| serde_saphyr::from_multiple::<Value>(LEADER_WORKER_SETS).ok());
+        for document in documents.flatten().into_iter().flatten() {
+            let _gone = self.delete_object(&document).await;
+        }
+    }
+
     /// What agents trust.
     async fn write_authority(&self) -> anyhow::Result<()> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client(), NAMESPACE);
