@@ -76,11 +76,11 @@ impl Leading {
             let led = matches!(leadership, Leadership::Leading(_));
             match leadership {
                 Leadership::Leading(fence) => {
-                    if !self.takes_over(settings.takeover_margin, &stop).await {
-                        if stop.is_cancelled() {
-                            return;
-                        }
-                        continue;
+                    let margin = settings.takeover_margin;
+                    match takes_over(&mut self.leadership, margin, &stop).await {
+                        Takeover::Begins => {}
+                        Takeover::Changed => continue,
+                        Takeover::Ends => return,
                     }
                     tracing::info!(epoch = fence.epoch(), "the leader's controllers begin");
                     self.hub.set_role(Role::Leader { epoch: fence.epoch() });
@@ -124,16 +124,6 @@ impl Leading {
             if stop.is_cancelled() || changed.is_err() {
                 return;
             }
-        }
-    }
-
-    /// Waits until the API server refuses what a leader before us may still have on its way: the policy that does it reads the Lease
-    /// from a cache. False if we need not begin any more.
-    async fn takes_over(&mut self, margin: Duration, stop: &CancellationToken) -> bool {
-        tokio::select! {
-            () = stop.cancelled() => false,
-            _ = self.leadership.changed() => false,
-            () = tokio::time::sleep(margin) => true,
         }
     }
 
@@ -223,6 +213,35 @@ impl Leading {
     }
 }
 
+/// What has come of the wait of a new leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takeover {
+    /// It begins to write.
+    Begins,
+    /// Who leads has changed once more.
+    Changed,
+    /// The program ends.
+    Ends,
+}
+
+/// Waits until the API server refuses what a leader before us may still have on its way: the policy that does it reads the Lease from
+/// a cache.
+async fn takes_over(
+    leadership: &mut watch::Receiver<Leadership>,
+    margin: Duration,
+    stop: &CancellationToken,
+) -> Takeover {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Takeover::Ends,
+        news = leadership.changed() => match news {
+            Ok(()) => Takeover::Changed,
+            Err(_) => Takeover::Ends,
+        },
+        () = tokio::time::sleep(margin) => Takeover::Begins,
+    }
+}
+
 /// Runs a controller as long as this coordinator is the leader.
 fn run_controller<R: Reconciler>(
     parts: &mut JoinSet<()>,
@@ -272,6 +291,23 @@ fn next_pause(last: Duration, ran: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_leader_begins_after_its_margin_unless_something_happens_before() {
+        let (tell, mut leadership) = watch::channel(Leadership::Standby { leader: None });
+        let (margin, stop) = (Duration::from_millis(500), CancellationToken::new());
+        let began = Instant::now();
+        assert_eq!(takes_over(&mut leadership, margin, &stop).await, Takeover::Begins);
+        assert_eq!(began.elapsed(), margin);
+        tell.send_replace(Leadership::Standby { leader: None });
+        assert_eq!(takes_over(&mut leadership, margin, &stop).await, Takeover::Changed);
+        drop(tell);
+        assert_eq!(takes_over(&mut leadership, margin, &stop).await, Takeover::Ends);
+        let (_tell, mut leadership) = watch::channel(Leadership::Standby { leader: None });
+        stop.cancel();
+        assert_eq!(takes_over(&mut leadership, margin, &stop).await, Takeover::Ends);
+        assert_eq!(began.elapsed(), margin, "none of these waits");
+    }
 
     #[test]
     fn a_part_that_ends_again_and_again_is_started_ever_more_rarely() {

@@ -230,6 +230,7 @@ impl Running for Coordinator {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use muster_dijob::server::trust::Trust;
 
     use super::*;
 
@@ -243,6 +244,31 @@ mod tests {
         assert!(!read(&["--leader-worker-sets=false"]));
         assert!(read(&["--leader-worker-sets"]));
         assert!(read(&["--leader-worker-sets=true"]));
+    }
+
+    #[test]
+    fn flags_of_the_doors_reach_their_listeners() {
+        let read = |words: &[&str]| {
+            let words = ["muster-coordinator"].iter().chain(words);
+            settings(Args::try_parse_from(words).unwrap()).unwrap()
+        };
+        let of = |settings: &Settings| {
+            let streams = settings.streams.most_connections_per_source;
+            (settings.takeover_margin.as_millis(), streams, settings.webhook_client_ca.clone())
+        };
+        let plain = read(&[]);
+        assert_eq!(of(&plain), (500, 8192, None));
+        assert_eq!(plain.diserver.trust, Trust::PodsAndTokens);
+        assert_eq!(plain.dijob.make.most_pods, 10_000);
+        let told = read(&[
+            "--takeover-margin=2s",
+            "--hub-connections-per-source=20000",
+            "--webhook-client-ca=/ca.crt",
+            "--di-server-trust=anyone",
+            "--most-job-pods=7",
+        ]);
+        assert_eq!(of(&told), (2000, 20_000, Some("/ca.crt".into())));
+        assert_eq!((told.diserver.trust, told.dijob.make.most_pods), (Trust::Anyone, 7));
     }
 
     #[test]

@@ -32,12 +32,8 @@ impl Cluster {
         self.in_flight.wake(now);
         self.recall();
         let due = self.keep_nominations(now);
-        let mut snapshot = self.snapshot(now);
-        let (binds, fallen) = self.within_queues(due, &snapshot);
-        if fallen {
-            snapshot = self.snapshot(now);
-        }
-        let (decisions, panics) = self.decide(snapshot, now);
+        let binds = self.within_queues(due, now);
+        let (decisions, panics) = self.decide(now);
         let mut cycle = Cycle { binds, decisions, panics, ..Cycle::default() };
         self.obey(&mut cycle, now);
         self.judge(&mut cycle, now);
@@ -127,27 +123,26 @@ impl Cluster {
     }
 
     /// Calls back those groups that their queues have no room for any more: they are decided on anew. The bindings of
-    /// the others, and whether there are such groups.
-    fn within_queues(&mut self, groups: Vec<Due>, snapshot: &Snapshot) -> (Vec<Bind>, bool) {
+    /// the others.
+    fn within_queues(&mut self, groups: Vec<Due>, now: Timestamp) -> Vec<Bind> {
         if groups.is_empty() {
-            return (Vec::new(), false);
+            return Vec::new();
         }
         let names = |group: &Due| group.pods.iter().map(object::shown).collect();
         let names: Vec<Vec<String>> = groups.iter().map(names).collect();
-        let refused = over_capacity(snapshot, &self.settings.config, &names);
-        let (mut binds, mut fallen) = (Vec::new(), false);
+        let refused = over_capacity(&self.snapshot(now), &self.settings.config, &names);
+        let mut binds = Vec::new();
         for (group, refusal) in groups.into_iter().zip(refused) {
             if refusal.is_none() {
                 binds.extend(group.binds);
                 continue;
             }
-            fallen = true;
             for pod in &group.pods {
                 self.in_flight.end(pod);
                 self.reservations.forget(pod);
             }
         }
-        (binds, fallen)
+        binds
     }
 
     /// Whether the group and its nodes are still as they were.

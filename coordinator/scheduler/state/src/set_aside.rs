@@ -71,11 +71,9 @@ impl SetAside {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Decides on all groups but those that make a decision panic; and how often one did. The snapshot is the one that was made for
-    /// this cycle.
-    pub(crate) fn decide(&mut self, snapshot: Snapshot, now: Timestamp) -> (Decisions, u64) {
-        let first = self.attempt(Some(snapshot), &BTreeSet::new(), now);
-        let mut decisions = match first {
+    /// Decides on all groups but those that make a decision panic; and how often one did.
+    pub(crate) fn decide(&mut self, now: Timestamp) -> (Decisions, u64) {
+        let mut decisions = match self.attempt(&BTreeSet::new(), now) {
             Ok(decisions) => decisions,
             Err(message) => self.search(message, now),
         };
@@ -105,7 +103,7 @@ impl Cluster {
             }
             let Some(culprit) = waiting.into_iter().nth(fine) else { return before };
             self.set_aside.hold(culprit, message, now);
-            match self.attempt(None, &BTreeSet::new(), now) {
+            match self.attempt(&BTreeSet::new(), now) {
                 Ok(decisions) => return decisions,
                 Err(told) => message = told,
             }
@@ -116,20 +114,15 @@ impl Cluster {
     /// Decides on the first so many of these groups.
     fn attempt_on(&mut self, waiting: &[String], count: usize, now: Timestamp) -> Attempt {
         let rest = waiting.get(count..).unwrap_or_default();
-        self.attempt(None, &rest.iter().cloned().collect(), now)
+        self.attempt(&rest.iter().cloned().collect(), now)
     }
 
     /// Decides without these groups and those that are set aside.
-    fn attempt(
-        &mut self,
-        snapshot: Option<Snapshot>,
-        without: &BTreeSet<String>,
-        now: Timestamp,
-    ) -> Attempt {
-        // A decision only reads: what it leaves when it panics is dropped here.
+    fn attempt(&mut self, without: &BTreeSet<String>, now: Timestamp) -> Attempt {
+        // To read the objects is part of it. A decision only reads: what it leaves when it panics is dropped here.
         let decided = catch_unwind(AssertUnwindSafe(|| {
-            let snapshot = snapshot.unwrap_or_else(|| self.snapshot_without(without, now));
-            let Self { settings, .. } = &*self;
+            let settings = &self.settings;
+            let snapshot = self.snapshot_without(without, now);
             decide_with(&snapshot, &settings.config, now, &settings.registry)
         }));
         decided.map_err(|panic| {
@@ -151,7 +144,7 @@ impl Cluster {
         Snapshot::build(&self.input, &overlay, &self.settings.config.params, now)
     }
 
-    /// Groups that a pod of ours without a node is of, and that are not set aside.
+    /// Groups that a pod without a node is of, and that are not set aside.
     fn waiting_groups(&self, now: Timestamp) -> BTreeSet<String> {
         let waits = self.input.pods.iter().filter(|pod| pod.spec.node_name.is_empty());
         waits.filter_map(group_of).filter(|group| !self.set_aside.holds(group, now)).collect()
