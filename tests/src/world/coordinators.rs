@@ -34,7 +34,7 @@ use tokio::runtime::Runtime;
 
 use super::agents::NAMESPACE;
 use super::service::Service;
-use super::{Seen, World};
+use super::{Seen, Wire, World};
 
 const RBAC: &str = include_str!("../../../deploy/coordinator/rbac.yaml");
 const LEADER_WORKER_SETS: &str =
@@ -336,6 +336,27 @@ impl World {
         coordinators.peers.add(&format!("https://{}", addresses.hub), addresses.di_server);
         coordinators.running.push(Running { number, identity, coordinator, runtime });
         Ok(number)
+    }
+
+    /// Puts a wire between the API server and the only coordinator; its number, when it leads.
+    pub async fn wired_coordinator(&mut self) -> anyhow::Result<(usize, Wire)> {
+        let wire = Wire::new();
+        let number = self.add_coordinator_with(|client| wire.client(client)).await?;
+        self.coordinators_mut()?.end(0).await?;
+        self.until_leads(number).await?;
+        Ok((number, wire))
+    }
+
+    /// Waits until this coordinator leads.
+    pub async fn until_leads(&self, number: usize) -> anyhow::Result<()> {
+        self.until(&format!("coordinator {number} leads"), async || {
+            let leader = self.coordinators()?.leader().map(|leader| leader.number);
+            Ok(match leader == Some(number) {
+                true => Seen::Yes(()),
+                false => Seen::NotYet(format!("{leader:?} leads")),
+            })
+        })
+        .await
     }
 
     /// The coordinators of the world.

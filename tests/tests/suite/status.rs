@@ -8,7 +8,7 @@ use kube::api::DeleteParams;
 use muster_coordinator::workloads::modelserving::view::ServingStatus;
 use muster_modelserving::shape::Shape;
 use muster_tests::World;
-use muster_tests::world::{HOLD, Seen, Wire};
+use muster_tests::world::{HOLD, Seen};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -112,15 +112,7 @@ async fn liveness_does_not_end_while_the_api_server_is_away() -> Result<()> {
     World::new()
         .coordinators(1)
         .run(async |world| {
-            let wire = Wire::new();
-            let number = world.add_coordinator_with(|client| wire.client(client)).await?;
-            world.coordinators_mut()?.end(0).await?;
-            world
-                .until("the other one to lead", async || {
-                    let leads = world.coordinators()?.leader().is_some();
-                    Ok(if leads { Seen::Yes(()) } else { Seen::NotYet(String::new()) })
-                })
-                .await?;
+            let (number, wire) = world.wired_coordinator().await?;
             let always = ["election", "leading", "hub", "webhooks"];
             answers(world, number, &always).await?;
             answers(world, number, &["ranktable", "trainjob", "scheduler"]).await?;

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::DeleteParams;
 use muster_tests::World;
+use muster_tests::world::PATIENCE;
 use muster_tests::world::coordinators::Choices;
-use muster_tests::world::{PATIENCE, Wire};
 
 use crate::suite::ranktable::{delivered, file_of, generation, records, table, worker};
 
@@ -26,10 +26,7 @@ async fn a_leader_that_is_cut_off_stops_before_another_leads_and_its_late_write_
 }
 
 async fn cut_off(world: &mut World) -> Result<()> {
-    let wire = Wire::new();
-    let old = world.add_coordinator_with(|client| wire.client(client)).await?;
-    world.coordinators_mut()?.end(0).await?;
-    leads(world, old).await?;
+    let (old, wire) = world.wired_coordinator().await?;
     let new = world.add_coordinator().await?;
     for name in ["a", "b"] {
         world.create_object(worker(name, "split", 2, 8)).await?;
@@ -58,7 +55,7 @@ async fn cut_off(world: &mut World) -> Result<()> {
         ensure!(cut.elapsed() < PATIENCE, "it leads on");
         tokio::time::sleep(Duration::from_millis(2)).await;
     };
-    leads(world, new).await?;
+    world.until_leads(new).await?;
     println!("it stopped {stopped:.2?} after the cut, another led after {:.2?}", cut.elapsed());
 
     let second = delivered(world, "split", generation(&first) + 1).await?;
@@ -73,17 +70,4 @@ async fn cut_off(world: &mut World) -> Result<()> {
         }
     }
     Ok(())
-}
-
-async fn leads(world: &World, number: usize) -> Result<()> {
-    let what = format!("coordinator {number} leads");
-    world
-        .until(&what, async || {
-            let leader = world.coordinators()?.leader().map(|leader| leader.number);
-            Ok(match leader == Some(number) {
-                true => muster_tests::world::Seen::Yes(()),
-                false => muster_tests::world::Seen::NotYet(format!("{leader:?} leads")),
-            })
-        })
-        .await
 }

@@ -27,9 +27,7 @@ async fn a_job_that_has_ended_unseen_is_not_begun_again() -> Result<()> {
         .nodes(1)
         .coordinators(1)
         .run(async |world| {
-            let wire = Wire::new();
-            world.add_coordinator_with(|client| wire.client(client)).await?;
-            world.coordinators_mut()?.end(0).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             running(world, "ended", "All").await?;
             // Another one has led meanwhile, and this one has not heard of the end.
             wire.freeze("/dijobs");

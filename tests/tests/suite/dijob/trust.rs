@@ -13,8 +13,8 @@ use muster_coordinator::workloads::dijob::server::handed::{Content, HEADER, PURP
 use muster_dijob::names::AUDIENCE;
 use muster_dijob::server::{FAILED, REPLICAS};
 use muster_tests::World;
+use muster_tests::world::Seen;
 use muster_tests::world::dijob::{Caller, selector};
-use muster_tests::world::{Seen, Wire};
 use serde_json::{Value, json};
 
 use super::running;
@@ -187,9 +187,7 @@ async fn a_pod_is_known_by_its_address_before_the_watch_has_shown_it() -> Result
         .nodes(1)
         .coordinators(1)
         .run(async |world| {
-            let wire = Wire::new();
-            world.add_coordinator_with(|client| wire.client(client)).await?;
-            world.coordinators_mut()?.end(0).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             running(world, "first", "Running").await?;
             wire.freeze("/pods");
             world.create_object(super::job("early", "Running")).await?;
@@ -297,9 +295,7 @@ async fn a_request_whose_caller_has_left_begins_with_no_further_replica() -> Res
         .nodes(1)
         .coordinators(1)
         .run(async |world| {
-            let wire = Wire::new();
-            world.add_coordinator_with(|client| wire.client(client)).await?;
-            world.coordinators_mut()?.end(0).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             running(world, "left", "Running").await?;
             let (space, token) = (world.namespace().to_owned(), world.di_token().await?);
             let mut held = wire.hold_create("/pods");

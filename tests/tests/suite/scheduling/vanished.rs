@@ -37,27 +37,6 @@ fn world() -> Plan {
     World::new().nodes(3).coordinators(1).choices(Choices { lease, ..Choices::default() })
 }
 
-/// Puts a wire between the API server and the only coordinator.
-async fn wired(world: &mut World) -> Result<Wire> {
-    let wire = Wire::new();
-    let number = world.add_coordinator_with(|client| wire.client(client)).await?;
-    world.coordinators_mut()?.end(0).await?;
-    leads(world, number).await?;
-    Ok(wire)
-}
-
-async fn leads(world: &World, number: usize) -> Result<()> {
-    world
-        .until("the leader", async || {
-            let leader = world.coordinators()?.leader().map(|leader| leader.number);
-            Ok(match leader == Some(number) {
-                true => Seen::Yes(()),
-                false => Seen::NotYet(format!("{leader:?} leads")),
-            })
-        })
-        .await
-}
-
 /// A job of two pods that take a node each, as a gang.
 fn job() -> Value {
     let container = json!({"name": "main", "image": muster_tests::world::HOLD,
@@ -149,7 +128,7 @@ async fn a_node_that_vanishes_under_a_binding_costs_its_pod_and_the_gang_is_made
 -> Result<()> {
     world()
         .run(async |world| {
-            let wire = wired(world).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             let stage = vanish(world, &wire).await?;
             // API servers do not look whether the node is there.
             ensure!(stage.held.release().await? == 201, "the binding is done");
@@ -171,12 +150,12 @@ async fn a_node_that_vanishes_under_a_binding_costs_its_pod_and_the_gang_is_made
 async fn a_late_binding_to_a_node_that_vanished_loses_against_the_next_leaders() -> Result<()> {
     world()
         .run(async |world| {
-            let wire = wired(world).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             let stage = vanish(world, &wire).await?;
             // Who decided is cut off, and the binding is still on its way when the next leader decides anew.
             wire.cut();
             let next = world.add_coordinator().await?;
-            leads(world, next).await?;
+            world.until_leads(next).await?;
             take_away(world, &format!("{OTHER}-0")).await?;
             until_on(world, [&stage.first, &stage.taken]).await?;
             ensure!(stage.held.release().await? == 409, "the pod has its node");

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use kube::api::PostParams;
 use muster_tests::World;
-use muster_tests::world::{PATIENCE, Wire};
+use muster_tests::world::PATIENCE;
 use serde_json::{Value, json};
 
 use super::{held, job, mpi, workload};
@@ -23,9 +23,7 @@ async fn what_is_made_once_and_was_not_seen_yet_is_kept() -> Result<()> {
     World::new()
         .coordinators(1)
         .run(async |world| {
-            let wire = Wire::new();
-            world.add_coordinator_with(|client| wire.client(client)).await?;
-            world.coordinators_mut()?.end(0).await?;
+            let (_, wire) = world.wired_coordinator().await?;
             world.create_object(mpi("mpi", held(), held())).await?;
             let space = format!("/namespaces/{}", world.namespace());
 
