@@ -117,7 +117,7 @@ async fn liveness_does_not_end_while_the_api_server_is_away() -> Result<()> {
             answers(world, number, &always).await?;
             answers(world, number, &["ranktable", "trainjob", "scheduler"]).await?;
             wire.cut();
-            // It leads no more, and what only a leader does has ended.
+            // It has lost the lead, and what only a leader does has ended.
             world
                 .until("nobody leads", async || {
                     let leads = world.coordinators()?.leader().is_some();
